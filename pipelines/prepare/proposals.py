@@ -121,6 +121,8 @@ _EPOCH_UNITS: Final = {
 _FIRST_EPOCH, _LAST_EPOCH = 946_684_800, 2_051_222_400
 """The years 2000 to 2034."""
 
+_DIGITS_OF_US: Final = 6
+
 _EPOCH: Final = re.compile(r"1[0-9]{9}(\.[0-9]+)?|1[0-9]{12}")
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -611,11 +613,14 @@ _FIRST_DAY, _LAST_DAY = 19000101, 20991231
 
 
 def _epoch(name: str, numbers: Sequence[float]) -> Proposal | None:
-    """Return the keys for whole numbers that count the time since 1970, by the name of their column."""
-    if not _NAME_OF_EPOCH.fullmatch(name) or not all(type(one) is int for one in numbers):
+    """Return the keys for numbers that count the time since 1970, by the name of their column."""
+    if not _NAME_OF_EPOCH.fullmatch(name):
         return None
-    for unit, (noun, size) in _EPOCH_UNITS.items():
+    is_whole = all(type(one) is int for one in numbers)
+    for unit, (noun, size) in _EPOCH_UNITS.items() if is_whole else [("us", ("seconds", 1))]:
         if all(_FIRST_EPOCH <= one / size < _LAST_EPOCH for one in numbers):
+            digits = 0 if is_whole else max(len(f"{one}".partition(".")[2]) for one in numbers)
+            unit = "ns" if digits > _DIGITS_OF_US else unit
             first = datetime.fromtimestamp(numbers[0] / size, UTC)
             said = (
                 f"{numbers[0]} and {len(numbers) - 1:,} more are {noun} since 1970 (the first {first:%Y-%m-%d %H:%M})"

@@ -591,6 +591,23 @@ def test_stars_and_bounds_among_numbers_are_null_at_once(shardmill: Shardmill) -
     assert by_one_command(shardmill)["wind"].null_count == 2
 
 
+@pytest.mark.parametrize(("digits", "unit"), [(3, "us"), (7, "ns")])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_seconds_since_1970_with_a_fraction_are_times_to_their_last_digit(
+    digits: int, unit: str, suffix: str, shardmill: Shardmill
+) -> None:
+    seconds = [f"{1767943800 + n}.{n:0{digits - 1}d}7" for n in range(ROWS)]
+    lines = ["ts", *seconds] if suffix == "csv" else [f'{{"ts": {one}}}' for one in seconds]
+    Path(f"a.{suffix}").write_text("\n".join([*lines, ""]))
+    (options,) = re.findall(r"to read it so: (.*)", shardmill("convert", f"a.{suffix}", "-o", "out").out)
+    done = shardmill("convert", f"a.{suffix}", "-o", "out", "--overwrite", *shlex.split(options))
+    assert done.code == 0, done.err
+    times = open_dataset("out")["train"].to_arrow()["ts"]
+    assert times.type == pa.timestamp(unit, "UTC")
+    scale = 6 if unit == "us" else 9
+    assert times.cast(pa.int64()).to_pylist() == [int(one.replace(".", "").ljust(10 + scale, "0")) for one in seconds]
+
+
 def test_whole_numbers_that_count_since_1970_are_times_where_their_column_says_so(shardmill: Shardmill) -> None:
     rows = [f"{1767943800000 + 1000 * n},{1767943800 + n},{1767943800 + n}" for n in range(ROWS)]
     Path("a.csv").write_text("\n".join(["epoch_ms,start_ts,phone", *rows, ""]))

@@ -78,6 +78,9 @@ _EPOCHS: Final = {
 }
 """What whole numbers look like that count the time since 1970 in a unit."""
 
+_SECONDS: Final = "^[1-9][0-9]{8,9}[.][0-9]{1,9}$"
+"""Seconds since 1970 with a fraction, in columns of a finer unit."""
+
 _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
 _COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
 _LONGEST_NUMBER: Final = 60
@@ -299,6 +302,10 @@ def _prove_timestamps(cells: pa.Array, target: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         if pc.all(pc.match_substring_regex(texts, _EPOCHS[target.unit])).as_py():
             return pc.cast(pc.cast(texts, pa.int64()), target)
+        if target.unit != "s" and pc.all(pc.match_substring_regex(texts, _SECONDS)).as_py():
+            padded = pc.replace_substring_regex(texts, "$", "00000000")
+            nanoseconds = pc.cast(pc.replace_substring_regex(padded, "[.]([0-9]{9})0*$", r"\1"), pa.int64())
+            return pc.cast(pc.cast(nanoseconds, pa.timestamp("ns", target.tz)), target)
         if target.tz is None:
             raise
         # some cell has no offset: then none may have one, or the slow path sorts them out
@@ -623,7 +630,10 @@ CLEAR_BOOLS: Final = (
     ("예", "아니오"), ("true", "false"), ("예", "아니요"), ("on", "off"), ("有", "无"), ("○", "\u00d7"),
     ("\u3007", "\u00d7"), ("✓", "✗"), ("evet", "hayır"), ("evet", "hayir"), ("ναι", "όχι"), ("ναι", "οχι"),
     ("да", "не"), ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"),
-    ("כן", "לא"), ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"),
+    ("כן", "לא"), ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"), ("vero", "falso"),
+    ("verdadero", "falso"), ("verdadeiro", "falso"), ("waar", "onwaar"), ("sant", "falskt"), ("sand", "falsk"), ("sann", "usann"),
+    ("tosi", "epätosi"), ("pravda", "nepravda"), ("igaz", "hamis"), ("истина", "ложь"), ("adevărat", "fals"),
+    ("doğru", "yanlış"), ("αληθές", "ψευδές"), ("참", "거짓"), ("真", "假"), ("真", "偽"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
