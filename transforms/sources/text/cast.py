@@ -632,8 +632,8 @@ CLEAR_BOOLS: Final = (
     ("да", "не"), ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"),
     ("כן", "לא"), ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"), ("vero", "falso"),
     ("verdadero", "falso"), ("verdadeiro", "falso"), ("waar", "onwaar"), ("sant", "falskt"), ("sand", "falsk"),
-    ("sann", "usann"), ("tosi", "epätosi"), ("pravda", "nepravda"), ("igaz", "hamis"), ("истина", "ложь"), ("adevărat", "fals"),
-    ("doğru", "yanlış"), ("αληθές", "ψευδές"), ("참", "거짓"), ("真", "假"), ("真", "偽"),
+    ("sann", "usann"), ("tosi", "epätosi"), ("pravda", "nepravda"), ("igaz", "hamis"), ("истина", "ложь"),
+    ("adevărat", "fals"), ("doğru", "yanlış"), ("αληθές", "ψευδές"), ("참", "거짓"), ("真", "假"), ("真", "偽"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
