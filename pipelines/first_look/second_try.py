@@ -30,7 +30,7 @@ from ..outcomes.reject_groups import RejectedRun, SampledRejects, rejects_text
 from ..outcomes.summary import Submitted
 from ..prepare.conversion import prepare
 from ..prepare.from_config import conversion_of
-from ..prepare.proposals import NULLS_MADE, first_of, lines_of_proposals
+from ..prepare.proposals import NULLS_MADE, first_of, lines_of_proposals, with_proposals
 from ..runs.forecast import take_sample
 from ..workers.worker_processes import WorkerProcesses
 
@@ -174,7 +174,8 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             texts = {_column_of(key) for key, value in keys.items() if key.endswith(".type") and value == "string"}
             named = {*conversion.named} - texts
             proposed = lines_of_proposals(prepared.source, first, named, _MOST_LINES, tried, mixed=texts)
-            lines = (*(one for one in survey.detected if _STAYS in one or _keys_in([one])), *proposed)
+            notes = [one for one in survey.detected if _STAYS in one or _keys_in([one])]
+            lines = with_proposals(notes, proposed)
             more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
         except ShardmillError as error:
             lines, stops = tuple(str(error).splitlines()), True

@@ -27,7 +27,16 @@ from ..config.load import load_config, split_set
 from ..outcomes.reject_groups import RejectedRun, SampledRejects, rejects_text
 from ..prepare.conversion import prepare
 from ..prepare.from_config import conversion_of
-from ..prepare.proposals import NULLS_MADE, Looked, Proposal, columns_of, look_at_rows, proposals_of
+from ..prepare.proposals import (
+    NULLS_MADE,
+    Looked,
+    Proposal,
+    columns_of,
+    look_at_rows,
+    proposals_of,
+    with_proposals,
+    without_totals,
+)
 from ..runs.forecast import take_sample
 from ..screens.summary_screen import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses
@@ -127,6 +136,7 @@ input:
 max_rejects: {rejects}  # {why_rejects}
 """
 
+_TITLE_LINES: Final = re.compile(r"looks like a title; .*skip_lines=([0-9]+)$")
 _SHOWN_COLUMNS: Final = 8
 
 
@@ -136,8 +146,12 @@ def starter_text(
     *,
     set_values: Sequence[str] = (),
     flags: Mapping[str, tuple[str, object]] | None = None,
+    above: Sequence[str] = (),
 ) -> str:
-    """Return a config that reads `sources`, to be saved as the file `config`, with the values of flags in it."""
+    """Return a config that reads `sources`, to be saved as the file `config`, with the values of flags in it.
+
+    Where the first lines are titles it is that of the table below them, and says so with the lines `above`.
+    """
     folder = os.path.dirname(os.path.abspath(config))
     name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())
     given = dict(flags or {})
@@ -146,6 +160,14 @@ def starter_text(
     section = loaded.input
     assert section is not None
     look = look_at(loaded)
+    titles = [found[1] for line in look.lines if (found := _TITLE_LINES.search(line))]
+    if titles and not above:
+        skip = f"input.skip_lines={max(titles, key=int)}"
+        above = [
+            *(line for line in look.lines if _TITLE_LINES.search(line)),
+            "What follows is read so: input.skip_lines is set.",
+        ]
+        return starter_text(sources, config, set_values=[*set_values, skip], flags=flags, above=above)
     paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
     shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
     form = FORMATS[section.format].load()
@@ -158,7 +180,7 @@ def starter_text(
         input=form.starter(section, _flow(shown), "" if example is None else _flow(example)),
         split=_split_line(look.key) if "split" not in form.refused_keys else "",
         output=f"out/{name}",
-        found="\n".join(f"# {line}".rstrip() for line in look.lines),
+        found="\n".join(f"# {line}".rstrip() for line in (*above, *look.lines)),
         rejects=f"{look.max_rejects:<15}",
         why_rejects=look.why_rejects,
     )
@@ -325,8 +347,12 @@ def look_at(config: Config) -> Look:
         of_type = (one.name for one in survey.fields if str(one.type) == form.example_type)
         example = next((name for name in of_type if name in columns), None)
     share, why = _allowed(sample)
+    looked, totals = without_totals(looked, prepared.source, prepared.plan)
     proposals = (*_stated(survey.detected), *proposals_of(looked, survey.detected))
-    return Look(columns, example, looked.key, proposals, tuple(_lines(prepared, sample)), share, why)
+    keyed = [*totals, *map(str, proposals)]
+    detected = with_proposals(survey.detected, keyed)[: len(survey.detected)]
+    lines = tuple(_lines(prepared, sample, [*detected, *totals]))
+    return Look(columns, example, looked.key, proposals, lines, share, why)
 
 
 def _stated(detected: Sequence[str]) -> Iterator[Proposal]:
@@ -361,13 +387,13 @@ def _conversion_of(config: Config) -> Conversion:
     return conversion_of(config.model_copy(update={"input": section.model_copy(update={"limit": _ROWS})}))
 
 
-def _lines(prepared: Prepared, sample: Sample) -> Iterator[str]:
+def _lines(prepared: Prepared, sample: Sample, detected: Sequence[str]) -> Iterator[str]:
     """Yield the lines that say what was found, without the sign of a comment."""
     plan = prepared.plan
     files = counted(plan.listing.files, "file")
     what = "all" if sample.whole else "some"
     yield f"Looked at: {counted(sample.rows, 'row')} ({what}) of {files}, {plan.listing.format}."
-    for text in plan.survey.detected:
+    for text in detected:
         yield f"Detected: {escaped(text)}"
     for text in plan.survey.warnings:
         yield f"Warning: {escaped(text)}"

@@ -6,14 +6,13 @@ prints them.
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
-from keyword import iskeyword
 from typing import Any, Final
 from unicodedata import category
 
@@ -30,11 +29,11 @@ from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.inputs.files.file_names import SPLITS
 from ...transforms.recipe.source import RecipeSource
-from ...transforms.recipe.step import as_text
 from ...transforms.sources.csv.header import CsvPiece
 from ...transforms.sources.text.cast import (
     CLEAR_BOOLS,
     bool_words,
+    is_answer,
     is_null_number,
     means_null,
     null_numbers,
@@ -43,6 +42,7 @@ from ...transforms.sources.text.cast import (
 )
 from ...transforms.sources.text.cell_lists import look_of
 from ...transforms.sources.text.written import OFFSET, Written, forms_together, ways_to_read
+from .totals import holds_text, is_number, texts_of, totals_of
 
 _MOST_VALUES: Final = 1_000
 NULLS_MADE: Final = "input.null_values made"
@@ -74,25 +74,10 @@ _YES_OR_NO: Final = re.compile(
 )
 """The name of a column in which 0 and 1 are no and yes."""
 
-_TOTALS: Final = (
-    "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total",
-    "grand total", "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem",
-    "ogółem", "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "genel toplam", "ara toplam", "yhteensä",
-    "итого", "всего", "всього", "разом", "σύνολο", "γενικό σύνολο", "μερικό σύνολο", "ukupno", "skupaj", "samtals",
-    "kokku", "average", "avg", "mean", "moyenne", "média", "media", "promedio", "mittelwert", "durchschnitt",
-    "gemiddelde", "średnia", "průměr", "medel", "ortalama", "среднее", "平均", "平均値", "평균", "iš viso", "kopā",
-    "общо", "укупно", "tổng", "tổng cộng", "סה\"כ", "المجموع", "合計", "小計", "総計", "总计", "合计", "小计",
-    "합계", "총계", "소계", "총합계", "i alt",
-)  # fmt: skip
-_TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
-"""How a row begins that is the sum, or the average, of those above it."""
-
-_MOST_BEFORE_TOTAL: Final = 12
-_LAST_BYTES: Final = 4 << 20
-
 _CURRENCIES: Final = frozenset((
     "R$", "US$", "A$", "C$", "S$", "HK$", "NT$", "EUR", "USD", "GBP", "CHF", "PLN", "BRL", "JPY", "SEK", "NOK", "DKK",
-    "CZK", "HUF", "kr", "Kr", "Fr", "Rs", "\\",
+    "CZK", "HUF", "RON", "BGN", "TRY", "RUB", "UAH", "CNY", "KRW", "INR", "AUD", "CAD", "MXN", "ILS", "kr", "Kr", "Fr",
+    "Rs", "\\",
 ))  # fmt: skip
 """Currencies before amounts; the last is how the yen of Shift JIS is decoded."""
 
@@ -124,8 +109,25 @@ _FIRST_EPOCH, _LAST_EPOCH = 946_684_800, 2_051_222_400
 _DIGITS_OF_US: Final = 6
 
 _EPOCH: Final = re.compile(r"1[0-9]{9}(\.[0-9]+)?|1[0-9]{12}")
-_UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
+_WORDS_FOR_MONEY: Final = frozenset(
+    ("lei", "kč", "zł", "ft", "\u0440\u0443\u0431", "грн", "лв", "tl", "euro", "euros", "dollars", "元", "円", "원")
+)
+_SIGN: Final = "[$£€¥₽₺₴₩₹]"
+_BEFORE: Final = "|".join(map(re.escape, sorted(_CURRENCIES, key=len, reverse=True)))
+_UNIT: Final = re.compile(
+    rf"\s*({_BEFORE}|{_SIGN})?\s*-?[0-9](?:[0-9.,'\u2019\s]*[0-9])?(\s*[^\W\d_]{{2,}}\.?|\s*[元円원]|\s+[^\W\d_]|\s*{_SIGN})?\s*"
+)
 """A number with a currency on one side, or a unit behind it."""
+
+_MULTIPLES: Final = "K|k|M|B|T|Mio\\.?|Mrd\\.?|mln|mlrd|tys\\.|[万億亿만억]"
+_MULTIPLE: Final = re.compile(rf"\s*{_SIGN}?\s*[+-]?[0-9][0-9.,]*\s?(?:{_MULTIPLES})?\s*")
+_IS_MULTIPLE: Final = re.compile(rf"[0-9][.,][0-9]{{1,2}}\s?(?:{_MULTIPLES})\s*$")
+"""`1M` may be a size of clothes, and `1.5M` is none."""
+
+_VERSION: Final = re.compile(
+    r"(?i)version|(?<![a-z])(?:v|ver|vers|fw|firmware|build|release|os)(?![a-z])|版本|バージョン|버전|верси|έκδοση"
+)
+"""In the names of members whose numbers are none: `1.10` is not `1.1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Looked:
     `places` says where the first of each text is; `numbers` are numbers, and were text in the file
     if it is not `typed`, those of a nested column with the name of the member, as the texts of `members` are. `items`
     are lists. Text that is declared to be numbers or dates is cast if `casts`. `codes`
-    are numbers that mean null in some column; some text `writes_null`.
+    are numbers that mean null in some column; some text `writes_null`. `left_out` are cells of totals.
     """
 
     casts: bool
@@ -182,6 +184,7 @@ class Looked:
     members: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     codes: Collection[float] = ()
     writes_null: bool = False
+    left_out: Collection[str] = ()
 
 
 def columns_of(survey: Survey) -> tuple[str, ...]:
@@ -222,17 +225,17 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
             kind, values = batch.schema.field(path).type, batch.column(path)
             if name not in columns or values.nbytes > _LARGE_CELL * len(values):
                 continue
-            is_text = _is_text(kind) and not member
-            if is_text or (pa.types.is_integer(kind) and not member):
-                listed = _texts_of(values) if is_text else values.to_pylist()
+            of_text = holds_text(kind) and not member
+            if of_text or (pa.types.is_integer(kind) and not member):
+                listed = texts_of(values) if of_text else values.to_pylist()
                 counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
-            if not is_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            if not of_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 numbers.setdefault((name, member), []).extend(values.drop_null().to_pylist())
             if is_list(kind) and not member:
                 items.setdefault(name, []).append(values)
-            if member and _is_text(kind):
-                members.setdefault((name, member), []).extend(filter(None, _texts_of(values)))
-            if is_text:
+            if member and holds_text(kind):
+                members.setdefault((name, member), []).extend(filter(None, texts_of(values)))
+            if of_text:
                 texts[name] += (text for text in listed if text is not None)
                 at = {text: row for row, text in reversed([*enumerate(listed)]) if text is not None}
                 firsts_at = {(name, text): f"row {rows.origin.number(row)[1] or row + 1}" for text, row in at.items()}
@@ -243,12 +246,6 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     casts = plan.listing.format in ("csv", "jsonl")
     held = {name: found for name, found in texts.items() if found}
     return Looked(casts, held, places, key, numbers, items, typed=plan.listing.format != "csv", members=members)
-
-
-def _texts_of(values: pa.Array) -> list[str | None]:
-    """Return texts, with a sign for bytes that are not UTF-8, which the types of Parquet do not rule out."""
-    cells = as_text(values).cast(pa.large_binary()).to_pylist()
-    return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
 
 
 def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
@@ -275,10 +272,7 @@ def lines_of_proposals(
         looked = look_at_rows(source, plan, _MOST_COLUMNS if most else None)
     except (ShardmillError, OSError):
         return ()
-    try:
-        found = [*totals_of(source, plan)]
-    except (ShardmillError, OSError):
-        found = []
+    looked, found = without_totals(looked, source, plan)
     proposed = [one.typed if one.column in mixed else one for one in proposals_of(looked, plan.survey.detected)]
     if units := _units_of(proposed, looked, source, plan):
         found.append(units)
@@ -300,39 +294,30 @@ def lines_of_proposals(
     return (*found[:most], *(last if left > 0 else []))
 
 
-def totals_of(source: Source, plan: Plan) -> Iterator[str]:
-    """Yield what leaves the last rows of a table out that begin with a word for a total."""
-    pieces = plan.survey.pieces
-    if plan.listing.format != "csv" or not pieces or pieces[-1].bytes > _LAST_BYTES:
-        return
-    batches = [*batches_of(source, pieces[-1], plan.survey.frozen)]
-    if not batches:
-        return
-    rows = batches[-1]
-    for name in rows.batch.schema.names[:_MOST_BEFORE_TOTAL]:
-        values = rows.batch.column(name)
-        if not _is_text(values.type):
-            continue
-        above, words, amid = _before_totals(_texts_of(values), rows.batch)
-        if not words:
-            continue
-        numbered = [f"{rows.origin.number(row)[1] or row + 1:,}" for row in (*amid, len(above))]
-        place = f"in rows {', '.join(numbered)}" if amid else f"from row {numbered[0]} on"
-        column = _in_expression(name)
-        numbers = all(text is None or _is_number(text) for text in above) and any(above)
-        nulls = [set_column(name, "null_values", words)] if numbers else []
-        if other := _null_from(rows.batch, len(above)):
-            options = Add(*nulls, Set("input.where", f"not is_null({_in_expression(other)})"))
-        elif numbers:
-            options = Add(*nulls, Set("input.where", f"not is_null({column})"))
-        else:
-            kept = " and ".join(f"{column} != {_quoted(word)}" for word in words)
-            kept = f"is_null({column}) or ({kept})" if None in above else kept
-            options = Add(Set("input.where", kept))
-        shown = ", ".join(f'"{printable(word)}"' for word in words)
-        what = f"below the other rows, as a total is ({place}); to leave it out"
-        yield f'column "{printable(name)}": {shown} is {what}: {options}'
-        return
+def without_totals(looked: Looked, source: Source, plan: Plan) -> tuple[Looked, list[str]]:
+    """Return what rows hold without the cells of totals, and a line that says how these are left out, if any are."""
+    found = totals_of(source, plan)
+    if found is None or not found.is_enough:
+        return looked, [] if found is None else [found.line]
+    kept = [text for text in looked.texts.get(found.column, ()) if text not in found.words]
+    return replace(looked, texts={**looked.texts, found.column: kept}, left_out=found.words), [found.line]
+
+
+def with_proposals(detected: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+    """Return notes with the lines of proposals: no note says to fix in the file what keys of these read."""
+    keyed = "".join(line for line in lines if "--set " in line)
+
+    def mended(note: str) -> str:
+        words = _WORDS.findall(note)
+        reads = words and all(f'"{word}"' in keyed for word in words)
+        return _FIX_IN_FILE.sub(lambda found: "; " if "then" in found[0] else "", note) if reads else note
+
+    return (*map(mended, detected), *lines)
+
+
+_FIX_IN_FILE: Final = re.compile(
+    r"; fix [^;]* in the file(?:, then (?=--set)|, or name in null_values of the column what means null)"
+)
 
 
 def _units_of(proposed: Sequence[Proposal], looked: Looked, source: Source, plan: Plan) -> str:
@@ -373,53 +358,6 @@ def _nulls_at(proposal: Proposal, looked: Looked) -> dict[str, str]:
     }
 
 
-def _in_expression(name: str) -> str:
-    return name if name.isidentifier() and not iskeyword(name) else f"col({_quoted(name)})"
-
-
-def _null_from(batch: pa.RecordBatch, first: int) -> str:
-    """Return a column that is null from a row on, and above in rows without any value alone; empty if none is."""
-    nulls = {name: batch.column(name).is_null().to_pylist() for name in batch.schema.names}
-    empty = [*map(all, zip(*nulls.values(), strict=True))][:first]
-    for name, own in nulls.items():
-        if all(own[first:]) and own[:first] == empty:
-            texts = _texts_of(batch.column(name)) if _is_text(batch.schema.field(name).type) else []
-            if not any(text is not None and means_null(text) for text in texts):
-                return str(name)
-    return ""
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _before_totals(
-    texts: Sequence[str | None], batch: pa.RecordBatch
-) -> tuple[Sequence[str | None], list[str], list[int]]:
-    """Return the cells of a column above the last totals, all totals, and the rows of those above them.
-
-    Amid the rows a total lacks what the last one lacks.
-    """
-    first = len(texts)
-    for row in range(len(texts) - 1, max(len(texts) - 1 - _SHOWN, -1), -1):
-        text = texts[row]
-        if text is not None and _TOTAL.match(text) is None:
-            break
-        first = first if text is None else row
-    above, words = texts[:first], [text for text in texts[first:] if text is not None]
-    is_below = len({*words}) == len(words) and not {*words} & {*above} and any(text is not None for text in above)
-    if not words or not is_below:
-        return above, [], []
-    amid = [row for row, text in enumerate(above) if text is not None and _TOTAL.match(text)]
-    lacking = [column for column in batch.columns if not column[first].is_valid]
-    empty = [row for row in amid if any(not column[row].is_valid for column in lacking)]
-    return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words], empty
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     """Yield what columns of text may be read as, but for those for which `detected` proposes keys already."""
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
@@ -446,7 +384,21 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     for (name, member), numbers in looked.numbers.items():
         if member and (found := _of_numbers(name, numbers, replace(looked, typed=True, casts=False))):
             yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
+    yield from _of_infinity(looked)
     yield from _of_nested(looked)
+
+
+def _of_infinity(looked: Looked) -> Iterator[Proposal]:
+    """Yield that columns of numbers have infinity among them: programs write it for what they cannot divide."""
+    texts = {name: some for name, some in looked.texts.items() if 3 * sum(map(is_number, some)) > len(some)}
+    words = {name: sum(_INFINITY.fullmatch(one) is not None for one in some) for name, some in texts.items()}
+    words |= {name: sum(map(math.isinf, some)) for (name, _), some in looked.numbers.items() if not looked.typed}
+    for name, count in words.items():
+        if count:
+            yield Proposal(name, {}, f"Inf {_times(count)}, which is read as infinity (null_values makes it null)")
+
+
+_INFINITY: Final = re.compile(r"(?i)[+-]?inf(?:inity)?")
 
 
 _FIX: Final = "; fix "
@@ -461,7 +413,7 @@ def _reads_all(found: Proposal, lines: Iterable[str], looked: Looked) -> bool:
     words = {word for line in lines for word in _WORDS.findall(line)}
     own, seen = {*looked.texts.get(found.column, ())}, {*chain.from_iterable(looked.texts.values())}
     nulls = {*found.keys.get("null_values", ())}
-    return words & own <= nulls and words <= seen and bool(found.keys.keys() - {"null_values"})
+    return words & own <= nulls and words <= seen | {*looked.left_out} and bool(found.keys.keys() - {"null_values"})
 
 
 _WORDS: Final = re.compile(r'(?:fix|but|\),) "([^"]*)" \(')
@@ -488,7 +440,7 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
     """Yield what is seen of the members of objects, and of lists."""
     for (name, member), texts in looked.members.items() if looked.casts else ():
         keys, evidence = _of_values(name, texts, f'"{printable(texts[0])}"', casts=True) if texts else ({}, "")
-        if len(texts) >= _FEWEST and keys.keys() & {"type", "format"}:
+        if len(texts) >= _FEWEST and keys.keys() & {"type", "format"} and not _is_version(member, texts):
             only = "no key reads text within objects, so it stays text unless you write it as a column of its own"
             yield Proposal(name, {}, f'"{printable(member)}": {evidence}: {only}')
     for name, lists in looked.items.items():
@@ -498,17 +450,26 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
         count, item = sum(one.null_count for one in items), item_for_null(items[0].type)
         is_number = pa.types.is_integer(items[0].type) or pa.types.is_floating(items[0].type)
         if count and item is not None:
-            said = f"{counted(count, 'null')} in its lists, where records hold none; each becomes {item}"
+            written = f'is written as the text "{item}"' if holds_text(items[0].type) else f"becomes {item}"
+            said = f"{counted(count, 'null')} in its lists, where records hold none; each {written}"
             yield Proposal(name, {"null_item": item}, said)
         elif looked.casts and is_number and len(lengths) == 1 < length and total >= _FEWEST * length:
             yield Proposal(name, {"length": length}, f"{length} items in each of its lists")
 
 
-def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
-    counts = Counter(texts)
+def _is_version(member: str, texts: Iterable[str]) -> bool:
+    """Return whether numbers are those of versions: 1.10 beside 1.9, or by the name of the member."""
+    ends = {len(text.partition(".")[2]) for text in texts}
+    return _VERSION.search(member) is not None or (
+        len(ends - {0}) > 1 and any(re.search(r"\.[0-9]*0$", one) for one in texts)
+    )
+
+
+def _null_words(counts: Mapping[str, int], looked: Looked) -> list[str]:
+    """Return the words among the values of a column that mean null there."""
     nulls = [] if _is_pair(counts) else [word for word in counts if means_null(word)]
     numbers = [word for word in counts if is_null_number(word)]
-    if not any(map(_is_number, counts.keys() - {*numbers})):  # -99 among words
+    if not any(map(is_number, counts.keys() - {*numbers})):  # -99 among words
         nulls += [word for word in numbers if counts[word] > 1 or float(word.replace(",", ".")) in looked.codes]
         nulls += [word for word in counts if word.lower() in ("infinity", "-infinity")]
     beside = {*nulls} - {"NA"} or looked.writes_null
@@ -517,6 +478,11 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         nulls = [word for word in nulls if word != "NA"]
     if not any(map(str.isdigit, "".join(counts.keys() - {*nulls}))):  # none, mild and severe are classes
         nulls = [word for word in nulls if word.lower() not in _NO_AMOUNT]
+    return nulls
+
+
+def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
+    nulls = _null_words(Counter(texts), looked)
     values = [text for text in texts if text not in nulls]
     if len(values) < _FEWEST:
         return None
@@ -531,6 +497,8 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         other, why = _of_values(name, rest, shown(rest[0]), casts=looked.casts)
         if other.keys() - {"label"}:
             keys, evidence, values, nulls = other, why, rest, [*nulls, *odd]
+        elif why and not other:
+            keys, evidence = other, f"{why}; beside them: {first_names([*map(shown, odd)], _SHOWN)}"
     epochs = [text for text in values if _EPOCH.fullmatch(text)] if not keys.keys() - {"label"} else []
     if epochs and (rest := [text for text in values if text not in {*epochs}]):
         found = re.search(r" are (times|dates)", _of_values(name, rest, "", casts=looked.casts)[1])
@@ -540,6 +508,11 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
             keys = _keys_of_both(values) if looked.casts else {}
             zone = "" if all(map(OFFSET.search, rest)) else " (those without an offset are taken for UTC)"
             evidence = both + (zone if keys else ": no key reads both forms, so the column stays text")
+    answers = {word for word in nulls if is_answer(word)}
+    if answers and not keys.keys() - {"label"}:  # among words of other answers they are classes
+        nulls = [word for word in nulls if word not in answers]
+        values = [text for text in texts if text not in nulls]
+        keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
     count = len(texts) - len(values)
     if nulls and (keys or (count > 1 and not evidence)):
         keys = {"null_values": nulls, **keys}
@@ -566,13 +539,13 @@ def _is_pair(words: Iterable[str]) -> bool:
     return (low - {"true", "false"} or low) in map(set, CLEAR_BOOLS)
 
 
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\s*[+-]?[0-9][0-9.,]*\s*", text) is not None
-
-
 def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal | None:
     """Return the keys for numbers that mean null, are times, or are no and yes: 0 and 1 beside these or by the name."""
-    typed = looked.typed
+    typed, columns = looked.typed, {one for one, _ in looked.numbers} | looked.texts.keys()
+    if name == "column_0" and "column_1" not in columns and _count_rows(numbers):
+        keys = {"name": "row" if "row" not in columns else "row_number"}
+        said = f"{numbers[0]} to {numbers[-1]:,} number the rows, as R and pandas do in a column without a name"
+        return Proposal(name, keys, f"{said} (input.exclude_columns leaves it out)")
     if not typed and (count := sum(number != number for number in numbers)):
         more = _of_numbers(name, [number for number in numbers if number == number], looked)
         said = f"nan {_times(count)}, which is read as that number"
@@ -591,6 +564,10 @@ def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal
     far = f"far from all others ({min(others):g} to {max(others):g})"
     said = f"{shown}, {far}, as numbers that mean null are"
     return Proposal(name, {"null_values": words} | (_ONE_AND_ZERO if whole else {}), said)
+
+
+def _count_rows(numbers: Sequence[float]) -> bool:
+    return numbers[0] in (0, 1) and all(one == numbers[0] + row for row, one in enumerate(numbers))
 
 
 def _times(count: int) -> str:
@@ -698,19 +675,37 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         return together[0], f"{seen} {together[1]}"
     if casts and all(value[:1] in ("{", "[") for value in values) and (items := look_of(values)):
         return {"as": "list"}, f"{seen} lists of {items}"
+    said, is_sure = _of_units(values)
+    if is_sure:
+        return {}, f"{seen} {said}"
     few = len(different) <= _MOST_CLASSES and len(values) >= _ROWS_OF_A_CLASS * len(different) and len(different) > 1
     is_json = any(value.startswith("{") for value in different)
     if few and max(map(len, different)) <= _LONGEST_CLASS and not _has_codes(values) and not is_json:
         names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
         rest = f" and {more(len(different) - _SHOWN, 'class')}" if len(different) > _SHOWN else ""
         return {"label": True}, f"{len(different):,} different values in {len(values):,}: {names}{rest}"
-    units = Counter(
-        found[1] or (found[2] or "").strip() if (found := _UNIT.fullmatch(value)) else "" for value in values
+    return {}, f"{seen} {said}" if said else ""
+
+
+def _of_units(values: Sequence[str]) -> tuple[str, bool]:
+    """Return what is said of numbers of several units or currencies, or with letters that multiply some of them.
+
+    Units alone may be parts of the names of classes.
+    """
+    if all(map(_MULTIPLE.fullmatch, values)) and any(map(_IS_MULTIPLE.search, values)):
+        return "numbers with letters that multiply them (K, M): no key does, so write them out before", True
+    found = [_UNIT.fullmatch(value) for value in values]
+    units = Counter((one[1] or one[2] or "").strip() for one in found if one)
+    named = [unit for unit in units if unit]
+    is_money = all(
+        unit in _CURRENCIES or unit.rstrip(".").lower() in _WORDS_FOR_MONEY or re.fullmatch(_SIGN, unit)
+        for unit in named
     )
-    if 1 < len(units) <= _SHOWN and "" not in units and min(units.values()) > 1:
-        shown = ", ".join(f'"{unit}" {count:,}' for unit, count in units.most_common())
-        return {}, f"{seen} numbers of different units ({shown} times): text, unless you make them of one unit before"
-    return {}, ""
+    few = "" not in units and len(units) <= _SHOWN and min(units.values(), default=0) > 1
+    if None in found or len(named) < 2 or not (few or (is_money and len(units) <= 2 * _SHOWN)):
+        return "", False
+    shown = ", ".join(f'"{unit}" {count:,}' if unit else f"none {count:,}" for unit, count in units.most_common())
+    return f"numbers of different units ({shown} times): text, unless you make them of one unit before", is_money
 
 
 def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | None:

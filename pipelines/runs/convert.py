@@ -51,7 +51,7 @@ from ..outcomes.summary import (
 )
 from ..prepare.conversion import Conversion, prepare
 from ..prepare.prepared import Prepared
-from ..prepare.proposals import first_of, lines_of_proposals
+from ..prepare.proposals import first_of, lines_of_proposals, with_proposals
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
@@ -245,7 +245,7 @@ def run_convert(
         return outcome
     told = () if outcome.refusal is not None or first is None else lines_of_proposals(*first, _SHOWN_PROPOSALS)
     summary = ended(prepared, outcome, started)
-    return replace(summary, detected=(*summary.detected, *told))
+    return replace(summary, detected=with_proposals(summary.detected, told))
 
 
 def _first_rows(conversion: Conversion, prepared: Prepared) -> tuple[Source, Plan, Collection[str]] | None:
@@ -296,7 +296,7 @@ def dry_run(conversion: Conversion) -> PlanReport:
         prepared = prepare(conversion, workers)
         report = look_ahead(prepared, workers, elsewhere=conversion.runner.elsewhere)
     first = _first_rows(conversion, prepared)
-    return replace(report, detected=(*report.detected, *(lines_of_proposals(*first) if first else ())))
+    return replace(report, detected=with_proposals(report.detected, lines_of_proposals(*first) if first else ()))
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

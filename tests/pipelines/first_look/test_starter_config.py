@@ -153,3 +153,22 @@ def test_what_an_error_advises_init_has(
     with pytest.raises(SystemExit) as ended:
         main(["init", "a.csv", "-o", "-", "--set", "input.encoding=cp1252"])
     assert ended.value.code == 0
+
+
+def test_init_looks_at_the_table_below_titles_and_says_so_as_the_other_screens_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shardmill: Shardmill
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(
+        "Sales;;\n;;\nshop;n;day\n" + "".join(f"{'ab'[n % 2]};{n};0{n}.01.2024\n" for n in range(1, 10))
+    )
+    assert shardmill("init", "a.csv", "-o", "c.yaml").code == 0
+    text = Path("c.yaml").read_text()
+    assert (
+        "# Warning: a.csv: the first line looks like a title; to begin with the header: --set input.skip_lines=2"
+        in text
+    )
+    assert ("  skip_lines: 2\n" in text, "day: {format: '%d.%m.%Y'}" in text, "column_1" in text) == (True, True, False)
+    for words in (("-o", "out"), ("-o", "two", "--dry-run")):
+        screen = shardmill("convert", "a.csv", *words).out
+        assert ("looks like a title" in screen, "the first line is the header" in screen) == (True, False)

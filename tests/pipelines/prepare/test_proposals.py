@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 import shlex
 from pathlib import Path
@@ -650,3 +651,91 @@ def test_a_column_that_is_stripped_alone_is_told_to_be_numbers_that_lack_a_type(
     write("csv", {"volt": ["3.60V", "3.58V"]})
     screen = shardmill("convert", "a.csv", "-o", "out", "--set", "schema.columns.volt.strip=V").out
     assert "are numbers; to read it so: --set schema.columns.volt.type=float64" in screen
+
+
+def test_a_condition_alone_leaves_totals_out_and_no_other_line_counts_them_or_says_to_fix_them(
+    shardmill: Shardmill,
+) -> None:
+    rows = [f"{n},0{n % 9 + 1}.01.2024,{'ab'[n % 2]},{n}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["nr,day,kind,sum", *rows, "Summe,,,780", ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    assert "as a total is (from row 41 on); to leave it out: --set 'input.where=not is_null(day)'" in screen
+    assert ("fix it in the file" in screen, "null_values" in screen) == (False, False)
+    assert "2 different values in 40: a, b" in screen
+    command = shlex.split(re.findall(r"in one command: shardmill (.*)", screen)[0])
+    assert shardmill(*command).code == 0
+    table = open_dataset("out")["train"].to_arrow()
+    assert table.num_rows == ROWS
+    assert (table["nr"].to_pylist(), table["day"].to_pylist()[0]) == ([*range(ROWS)], dt.date(2024, 1, 1))
+    assert shardmill("init", "a.csv", "-o", "-").out.count("to leave it out: --set 'input.where=") == 1
+
+
+ANSWERS = {
+    "numbers": (["5", "7", "Vet ej", "9"], ["Vet ej"], "int64"),
+    "codes": (["34", "45", "Refused (-99)", "7"], ["Refused (-99)"], "int64"),
+    "dates": (["2024-01-02", "Nu \u0219tiu", "2024-03-04"], ["Nu \u0219tiu"], "date"),
+    "yes or no": (["igen", "nem", "nem tudja", "nincs adat"], ["nem tudja", "nincs adat"], "bool"),
+    "words": (["gut", "schlecht", "Wei\u00df nicht", "keine Angabe"], [], "label"),
+    "Korean": (["\uae09\ud589", "\ud574\ub2f9\uc5c6\uc74c", "\ubcf4\ud1b5"], [], "label"),
+    "English": (["agree", "Don\u2019t know", "disagree", "Refused", "n/a"], ["n/a"], "label"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_such_as_do_not_know_are_null_but_among_words_where_they_are_classes(
+    name: str, shardmill: Shardmill
+) -> None:
+    values, nulls, kind = ANSWERS[name]
+    write("csv", {"x": values})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    options = shlex.split(re.findall(r"(?:to read it so|if that means null): (.*)", screen)[0])
+    done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options)
+    assert (done.code, re.findall(r"^x +\w+ +(\w+)", done.out, re.MULTILINE)) == (0, [kind])
+    column = open_dataset("out")["train"].to_arrow()["x"]
+    assert column.null_count == sum(values[row % len(values)] in nulls for row in range(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["5 EUR", "7 lei", "9 lei", "xyz"], 'of different units ("lei" 20, "EUR" 10 times)'),
+        (["\u20ac5", "$6"], 'of different units ("\u20ac" 20, "$" 20 times)'),
+        (["EUR 5", "USD 7"], 'of different units ("EUR" 20, "USD" 20 times)'),
+        (["5 EUR"] * 39 + ["1 USD"], 'of different units ("EUR" 39, "USD" 1 times)'),
+        (["1.5K", "2M", "300"], "with letters that multiply them (K, M): no key does"),
+    ],
+    ids=["a word beside", "signs", "codes before", "one alone", "multiples"],
+)
+def test_amounts_of_several_currencies_and_with_letters_that_multiply_are_said_and_are_no_classes(
+    values: list[str], said: str, shardmill: Shardmill
+) -> None:
+    write("csv", {"x": values})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    assert said in screen
+    assert ('; beside them: "xyz" (row 4)' in screen) is ("xyz" in values)
+    assert "to read it so" not in screen
+
+
+def test_infinity_and_a_column_that_counts_the_rows_are_said(shardmill: Shardmill) -> None:
+    rows = [f'"{n + 1}",{("1.5", "-Inf")[n % 2]},{("2", "NA", "Inf")[n % 3]}' for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(['"","x","y"', *rows, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    assert 'column "x": Inf 20 times, which is read as infinity' in screen
+    assert 'column "y": Inf 13 times, which is read as infinity' in screen
+    command = shlex.split(re.findall(r"in one command: shardmill (.*)", screen)[0])
+    assert "schema.columns.column_0.name=row" in command
+    assert shardmill(*command).code == 0
+    found = open_dataset("out")["train"].to_arrow().to_pylist()[1]
+    assert found == {"row": 2, "x": float("-inf"), "y": None}
+
+
+def test_versions_within_objects_are_no_numbers_that_want_a_column(shardmill: Shardmill) -> None:
+    rows = [
+        {"device": {"fw": "16.4", "label": ("1.10", "1.9", "2")[n % 3], "size": "7"}, "tags": ["a", None]}
+        for n in range(ROWS)
+    ]
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    screen = shardmill("convert", "a.jsonl", "-o", "out", "--dry-run")
+    shown = screen.out + screen.err
+    assert ('"size": "7"' in shown, '"fw": ' in shown, '"label": ' in shown) == (True, False, False)
+    assert 'each is written as the text "unknown"' in shown

@@ -603,24 +603,66 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 # Words that people write for null, true and false: they are proposed, and never taken unless they are declared.
 
 
-_NULLS: Final = frozenset((
+_ANSWERS: Final = frozenset(
+    """
+don't know;dont know;do not know;not sure;unsure;unknown;refused;refuse;refusal;declined;declined to answer;
+prefer not to say;prefer not to answer;no answer;no response;not answered;not applicable;does not apply;
+weiß nicht;weiss nicht;ich weiß nicht;keine antwort;keine angabe;keine angaben;verweigert;antwort verweigert;
+nicht zutreffend;trifft nicht zu;entfällt;unbekannt;
+ne sait pas;je ne sais pas;nsp;refus;sans réponse;pas de réponse;non-réponse;ne se prononce pas;sans objet;
+non applicable;ne s'applique pas;non concerné;inconnu;
+no sabe;no sé;no contesta;no responde;sin respuesta;ns/nc;ns/nr;rehúsa;se niega;prefiero no decir;no aplica;no procede;
+no corresponde;desconocido;
+non so;non sa;non risponde;nessuna risposta;rifiuta;rifiuto;non applicabile;non pertinente;sconosciuto;
+não sabe;não sei;não respondeu;não responde;sem resposta;recusou;recusa;prefiro não dizer;não se aplica;não aplicável;
+desconhecido;
+weet niet;weet ik niet;weet het niet;geen antwoord;geweigerd;weigert;wil niet zeggen;niet van toepassing;onbekend;
+vet ej;vet inte;ej svar;inget svar;vägrar;vill ej svara;vill inte svara;ej tillämpligt;ej aktuellt;okänt;okänd;
+ved ikke;intet svar;ønsker ikke at svare;vil ikke svare;nægter;ikke relevant;ukendt;
+vet ikke;ikke svar;ikke svart;ubesvart;ønsker ikke å svare;ikke aktuelt;ukjent;
+ei osaa sanoa;en osaa sanoa;eos;en tiedä;ei tiedä;ei vastausta;ei vastannut;kieltäytyi;ei halua vastata;ei koske;
+ei sovellu;tuntematon;
+nie wiem;trudno powiedzieć;brak odpowiedzi;odmowa;odmowa odpowiedzi;nie dotyczy;nieznane;nieznany;
+nevím;neví;bez odpovědi;neodpověděl;odmítl;odmítla;odmítl odpovědět;netýká se;nehodící se;neznámé;neznámý;
+nem tudja;nem tudom;nt/nv;nem válaszolt;nincs válasz;megtagadta;válaszmegtagadás;nem vonatkozik;nem értelmezhető;
+nem alkalmazható;ismeretlen;
+nu știu;nu ştiu;nu stiu;nu știe;nu răspunde;nu răspund;fără răspuns;refuz;refuză;a refuzat;nu se aplică;nu e cazul;
+nu este cazul;necunoscut;
+δεν ξέρω;δεν γνωρίζω;δεν απαντώ;δεν απάντησε;δξ/δα;δγ/δα;άρνηση;αρνήθηκε;δεν ισχύει;δεν εφαρμόζεται;άγνωστο;
+bilmiyorum;bilmiyor;fikrim yok;cevap yok;cevapsız;yanıt yok;reddetti;cevap vermek istemiyor;geçerli değil;
+uygulanamaz;bilinmiyor;
+не знаю;затрудняюсь ответить;нет ответа;отказ;отказ от ответа;отказался;не применимо;неприменимо;неизвестно;
+важко відповісти;важко сказати;немає відповіді;відмова;відмовився;не стосується;не застосовується;невідомо;
+모름;모르겠음;잘 모르겠음;모르겠다;무응답;미응답;응답 거부;응답거부;거부;거절;해당없음;해당 없음;
+해당사항 없음;알 수 없음;
+わからない;分からない;不明;無回答;未回答;回答拒否;答えたくない;回答しない;該当なし;非該当;
+不知道;不清楚;不详;不詳;拒绝;拒绝回答;拒答;拒絕回答;未作答;无回答;不适用;不適用;未知;
+لا أعرف;لا اعرف;رفض;رفض الإجابة;لا إجابة;بدون إجابة;لا ينطبق;غير معروف;
+לא יודע;לא יודעת;סירב;סירבה;מסרב;אין תשובה;לא ענה;לא רלוונטי;לא ישים;לא ידוע
+""".replace("\n", "").split(";")
+)
+"""Answers that are none of numbers, dates, or yes and no: do not know, refuse, do not answer, does not apply."""
+
+_NULLS: Final = _ANSWERS | frozenset((
     "", "-", "--", "---", "----", "\u2013", "\u2014", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan",
-    "null", "nil", "none", "missing", "unknown", "(null)", "<na>", "<null>", "\\n",
-    "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.",
-    "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse", "ne sait pas", "no sabe", "no contesta",
-    "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak", "brak danych", "nie wiem", "nie dotyczy",
-    "neuvedeno", "odmowa", "onbekend", "geen antwoord", "don't know", "refused", "not available", "не знаю",
-    "нет данных", "н/д", "н.д.", "н. д.", "δ/υ", "μ/δ", "veri yok", "uppgift saknas",
-    "vet ej", "nincs adat", "nincs", "нет ответа", "отказ", "ei tietoa", "nu știu", "lipsă", "해당없음", "미응답",
-    "不明", "欠測", "欠損", "無回答", "未回答",
-    "データなし", "无", "缺失",
-    "不详", "暂无", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!",
-    "#num!", "#null!", "0000-00-00", "0000-00-00 00:00:00",
-    *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
+    "null", "nil", "none", "missing", "(null)", "<na>", "<null>", "\\n",
+    "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "n.v.t.", "nvt", "u.å.",
+    "not available", "no data", "not stated", "keine daten", "fehlt", "nicht angegeben", "manquant", "non renseigné",
+    "néant", "non disponible", "sin datos", "sin dato", "no disponible", "mancante", "non disponibile", "sem dados",
+    "não informado", "não disponível", "ontbreekt", "geen gegevens", "niet ingevuld", "saknas", "uppgift saknas",
+    "ingen uppgift", "mangler", "ingen data", "uoplyst", "ikke oplyst", "ikke oppgitt", "puuttuu", "ei tietoa",
+    "brak", "brak danych", "nie podano", "neuvedeno", "nezadáno", "chybí", "nincs adat", "nincs", "nincs megadva",
+    "hiányzik", "lipsă", "nespecificat", "fără date", "veri yok", "belirtilmemiş", "нет данных", "не указано", "н/д",
+    "н.д.", "н. д.", "немає даних", "не вказано", "δ/υ", "μ/δ", "χωρίς στοιχεία", "결측", "미상", "미입력", "없음",
+    "자료 없음", "データなし", "欠測", "欠損", "未入力", "无", "缺失", "缺测", "暂无", "暂无数据", "无数据", "未填写",
+    "غير متوفر", "غير متاح", "لا توجد بيانات", "אין נתונים", "חסר", "לא זמין", "לא צוין", "#div/0!", "#¡div/0!",
+    "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!", "#num!", "#null!", "0000-00-00",
+    "0000-00-00 00:00:00", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
 
-_LONGEST_NULL: Final = max(map(len, _NULLS))
+_LONGEST_NULL: Final = max(map(len, _NULLS)) + len(" (-999)")
+_CODE_BEHIND: Final = re.compile(r"\s+\(-?[0-9]{1,4}\)$")
 
 CLEAR_BOOLS: Final = (
     ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("sí", "no"), ("si", "no"),
@@ -643,7 +685,16 @@ _BOOLS: Final = (
 
 
 def means_null(word: str) -> bool:
-    return len(word) <= _LONGEST_NULL and word.strip().lower() in _NULLS
+    return len(word) <= _LONGEST_NULL and _plain(word) in _NULLS
+
+
+def is_answer(word: str) -> bool:
+    return len(word) <= _LONGEST_NULL and _plain(word) in _ANSWERS
+
+
+def _plain(word: str) -> str:
+    """Return a word in lowercase, without the code that a survey writes behind it: Refused (-99)."""
+    return _CODE_BEHIND.sub("", word.strip().lower().replace("\u2019", "'"))
 
 
 _NULL_NUMBERS: Final = frozenset((
