@@ -119,9 +119,9 @@ _UNIT: Final = re.compile(
 )
 """A number with a currency on one side, or a unit behind it."""
 
-_MULTIPLES: Final = "K|k|M|B|T|Mio\\.?|Mrd\\.?|mln|mlrd|tys\\.|[万億亿만억]"
-_MULTIPLE: Final = re.compile(rf"\s*{_SIGN}?\s*[+-]?[0-9][0-9.,]*\s?(?:{_MULTIPLES})?\s*")
-_IS_MULTIPLE: Final = re.compile(rf"[0-9][.,][0-9]{{1,2}}\s?(?:{_MULTIPLES})\s*$")
+_MULTIPLE: Final = re.compile(
+    rf"\s*{_SIGN}?\s*[+-]?[0-9]+([.,][0-9]*)*\s?(K|k|M|B|T|Mio\.?|Mrd\.?|mln|mlrd|tys\.|[万億亿만억])?\s*"
+)
 """`1M` may be a size of clothes, and `1.5M` is none."""
 
 _VERSION: Final = re.compile(
@@ -389,16 +389,13 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
 
 
 def _of_infinity(looked: Looked) -> Iterator[Proposal]:
-    """Yield that columns of numbers have infinity among them: programs write it for what they cannot divide."""
+    """Yield that columns of numbers have infinity among them, as programs write what they cannot divide."""
     texts = {name: some for name, some in looked.texts.items() if 3 * sum(map(is_number, some)) > len(some)}
-    words = {name: sum(_INFINITY.fullmatch(one) is not None for one in some) for name, some in texts.items()}
+    words = {name: sum(one.lstrip("+-").lower() in ("inf", "infinity") for one in some) for name, some in texts.items()}
     words |= {name: sum(map(math.isinf, some)) for (name, _), some in looked.numbers.items() if not looked.typed}
     for name, count in words.items():
         if count:
             yield Proposal(name, {}, f"Inf {_times(count)}, which is read as infinity (null_values makes it null)")
-
-
-_INFINITY: Final = re.compile(r"(?i)[+-]?inf(?:inity)?")
 
 
 _FIX: Final = "; fix "
@@ -459,9 +456,9 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
 
 def _is_version(member: str, texts: Iterable[str]) -> bool:
     """Return whether numbers are those of versions: 1.10 beside 1.9, or by the name of the member."""
-    ends = {len(text.partition(".")[2]) for text in texts}
+    lengths = {len(text.partition(".")[2]) for text in texts if "." in text}
     return _VERSION.search(member) is not None or (
-        len(ends - {0}) > 1 and any(re.search(r"\.[0-9]*0$", one) for one in texts)
+        len(lengths) > 1 and any(re.search(r"[.].*0$", one) for one in texts)
     )
 
 
@@ -692,7 +689,8 @@ def _of_units(values: Sequence[str]) -> tuple[str, bool]:
 
     Units alone may be parts of the names of classes.
     """
-    if all(map(_MULTIPLE.fullmatch, values)) and any(map(_IS_MULTIPLE.search, values)):
+    many = [*map(_MULTIPLE.fullmatch, values)]
+    if all(many) and any(one[1] and one[2] for one in many if one):
         return "numbers with letters that multiply them (K, M): no key does, so write them out before", True
     found = [_UNIT.fullmatch(value) for value in values]
     units = Counter((one[1] or one[2] or "").strip() for one in found if one)

@@ -606,39 +606,30 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 _ANSWERS: Final = frozenset(
     """
 don't know;dont know;do not know;not sure;unsure;unknown;refused;refuse;refusal;declined;declined to answer;
-prefer not to say;prefer not to answer;no answer;no response;not answered;not applicable;does not apply;
-weiß nicht;weiss nicht;ich weiß nicht;keine antwort;keine angabe;keine angaben;verweigert;antwort verweigert;
-nicht zutreffend;trifft nicht zu;entfällt;unbekannt;
-ne sait pas;je ne sais pas;nsp;refus;sans réponse;pas de réponse;non-réponse;ne se prononce pas;sans objet;
-non applicable;ne s'applique pas;non concerné;inconnu;
-no sabe;no sé;no contesta;no responde;sin respuesta;ns/nc;ns/nr;rehúsa;se niega;prefiero no decir;no aplica;no procede;
-no corresponde;desconocido;
-non so;non sa;non risponde;nessuna risposta;rifiuta;rifiuto;non applicabile;non pertinente;sconosciuto;
+prefer not to say;prefer not to answer;no answer;no response;not answered;not applicable;does not apply;weiß nicht;
+weiss nicht;ich weiß nicht;keine antwort;keine angabe;keine angaben;verweigert;antwort verweigert;nicht zutreffend;
+trifft nicht zu;entfällt;unbekannt;ne sait pas;je ne sais pas;nsp;refus;sans réponse;pas de réponse;non-réponse;
+ne se prononce pas;sans objet;non applicable;ne s'applique pas;non concerné;inconnu;no sabe;no sé;no contesta;
+no responde;sin respuesta;ns/nc;ns/nr;rehúsa;se niega;prefiero no decir;no aplica;no procede;no corresponde;
+desconocido;non so;non sa;non risponde;nessuna risposta;rifiuta;rifiuto;non applicabile;non pertinente;sconosciuto;
 não sabe;não sei;não respondeu;não responde;sem resposta;recusou;recusa;prefiro não dizer;não se aplica;não aplicável;
-desconhecido;
-weet niet;weet ik niet;weet het niet;geen antwoord;geweigerd;weigert;wil niet zeggen;niet van toepassing;onbekend;
-vet ej;vet inte;ej svar;inget svar;vägrar;vill ej svara;vill inte svara;ej tillämpligt;ej aktuellt;okänt;okänd;
-ved ikke;intet svar;ønsker ikke at svare;vil ikke svare;nægter;ikke relevant;ukendt;
-vet ikke;ikke svar;ikke svart;ubesvart;ønsker ikke å svare;ikke aktuelt;ukjent;
-ei osaa sanoa;en osaa sanoa;eos;en tiedä;ei tiedä;ei vastausta;ei vastannut;kieltäytyi;ei halua vastata;ei koske;
-ei sovellu;tuntematon;
-nie wiem;trudno powiedzieć;brak odpowiedzi;odmowa;odmowa odpowiedzi;nie dotyczy;nieznane;nieznany;
-nevím;neví;bez odpovědi;neodpověděl;odmítl;odmítla;odmítl odpovědět;netýká se;nehodící se;neznámé;neznámý;
-nem tudja;nem tudom;nt/nv;nem válaszolt;nincs válasz;megtagadta;válaszmegtagadás;nem vonatkozik;nem értelmezhető;
-nem alkalmazható;ismeretlen;
-nu știu;nu ştiu;nu stiu;nu știe;nu răspunde;nu răspund;fără răspuns;refuz;refuză;a refuzat;nu se aplică;nu e cazul;
-nu este cazul;necunoscut;
-δεν ξέρω;δεν γνωρίζω;δεν απαντώ;δεν απάντησε;δξ/δα;δγ/δα;άρνηση;αρνήθηκε;δεν ισχύει;δεν εφαρμόζεται;άγνωστο;
-bilmiyorum;bilmiyor;fikrim yok;cevap yok;cevapsız;yanıt yok;reddetti;cevap vermek istemiyor;geçerli değil;
-uygulanamaz;bilinmiyor;
+desconhecido;weet niet;weet ik niet;weet het niet;geen antwoord;geweigerd;weigert;wil niet zeggen;niet van toepassing;
+onbekend;vet ej;vet inte;ej svar;inget svar;vägrar;vill ej svara;vill inte svara;ej tillämpligt;ej aktuellt;okänt;
+okänd;ved ikke;intet svar;ønsker ikke at svare;vil ikke svare;nægter;ikke relevant;ukendt;vet ikke;ikke svar;
+ikke svart;ubesvart;ønsker ikke å svare;ikke aktuelt;ukjent;ei osaa sanoa;en osaa sanoa;eos;en tiedä;ei tiedä;
+ei vastausta;ei vastannut;kieltäytyi;ei halua vastata;ei koske;ei sovellu;tuntematon;nie wiem;trudno powiedzieć;
+brak odpowiedzi;odmowa;odmowa odpowiedzi;nie dotyczy;nieznane;nieznany;nevím;neví;bez odpovědi;neodpověděl;odmítl;
+odmítla;odmítl odpovědět;netýká se;nehodící se;neznámé;neznámý;nem tudja;nem tudom;nt/nv;nem válaszolt;nincs válasz;
+megtagadta;válaszmegtagadás;nem vonatkozik;nem értelmezhető;nem alkalmazható;ismeretlen;nu știu;nu ştiu;nu stiu;
+nu știe;nu răspunde;nu răspund;fără răspuns;refuz;refuză;a refuzat;nu se aplică;nu e cazul;nu este cazul;necunoscut;
+δεν ξέρω;δεν γνωρίζω;δεν απαντώ;δεν απάντησε;δξ/δα;δγ/δα;άρνηση;αρνήθηκε;δεν ισχύει;δεν εφαρμόζεται;άγνωστο;bilmiyorum;
+bilmiyor;fikrim yok;cevap yok;cevapsız;yanıt yok;reddetti;cevap vermek istemiyor;geçerli değil;uygulanamaz;bilinmiyor;
 не знаю;затрудняюсь ответить;нет ответа;отказ;отказ от ответа;отказался;не применимо;неприменимо;неизвестно;
-важко відповісти;важко сказати;немає відповіді;відмова;відмовився;не стосується;не застосовується;невідомо;
-모름;모르겠음;잘 모르겠음;모르겠다;무응답;미응답;응답 거부;응답거부;거부;거절;해당없음;해당 없음;
-해당사항 없음;알 수 없음;
-わからない;分からない;不明;無回答;未回答;回答拒否;答えたくない;回答しない;該当なし;非該当;
-不知道;不清楚;不详;不詳;拒绝;拒绝回答;拒答;拒絕回答;未作答;无回答;不适用;不適用;未知;
-لا أعرف;لا اعرف;رفض;رفض الإجابة;لا إجابة;بدون إجابة;لا ينطبق;غير معروف;
-לא יודע;לא יודעת;סירב;סירבה;מסרב;אין תשובה;לא ענה;לא רלוונטי;לא ישים;לא ידוע
+важко відповісти;важко сказати;немає відповіді;відмова;відмовився;не стосується;не застосовується;невідомо;모름;
+모르겠음;잘 모르겠음;모르겠다;무응답;미응답;응답 거부;응답거부;거부;거절;해당없음;해당 없음;해당사항 없음;알 수 없음;
+わからない;分からない;不明;無回答;未回答;回答拒否;答えたくない;回答しない;該当なし;非該当;不知道;不清楚;不详;不詳;拒绝;
+拒绝回答;拒答;拒絕回答;未作答;无回答;不适用;不適用;未知;لا أعرف;لا اعرف;رفض;رفض الإجابة;لا إجابة;بدون إجابة;لا ينطبق;
+غير معروف;לא יודע;לא יודעת;סירב;סירבה;מסרב;אין תשובה;לא ענה;לא רלוונטי;לא ישים;לא ידוע
 """.replace("\n", "").split(";")
 )
 """Answers that are none of numbers, dates, or yes and no: do not know, refuse, do not answer, does not apply."""
