@@ -651,7 +651,8 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
             extra |= {"timezone": feature.timezone} if feature.timezone else {}
             return {"type": feature.type} | extra, f"{seen} {noun}"
     different = Counter(values)
-    words = bool_words(sorted(different)) if _is_pair(different) else None
+    is_pair = _is_pair(different) or (len(different) > 1 and _YES_OR_NO.match(name))  # S and N are directions elsewhere
+    words = bool_words(sorted(different)) if is_pair else None
     if words is not None:
         shown = ", ".join(f'"{one}" {different[one]:,}' for one in sorted(different))
         return {"true_values": words[0], "false_values": words[1]}, f"{shown} times, and nothing else"

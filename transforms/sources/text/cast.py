@@ -637,7 +637,7 @@ bilmiyor;fikrim yok;cevap yok;cevapsız;yanıt yok;reddetti;cevap vermek istemiy
 _NULLS: Final = _ANSWERS | frozenset((
     "", "-", "--", "---", "----", "\u2013", "\u2014", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan",
     "null", "nil", "none", "missing", "(null)", "<na>", "<null>", "\\n",
-    "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "n.v.t.", "nvt", "u.å.",
+    "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "n.c.", "n.v.t.", "nvt", "u.å.",
     "not available", "no data", "not stated", "keine daten", "fehlt", "nicht angegeben", "manquant", "non renseigné",
     "néant", "non disponible", "sin datos", "sin dato", "no disponible", "mancante", "non disponibile", "sem dados",
     "não informado", "não disponível", "ontbreekt", "geen gegevens", "niet ingevuld", "saknas", "uppgift saknas",
