@@ -76,6 +76,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`'
     ", and around numbers without these whole words, like `kg`",
     "schema.columns.<name>.negative": "`brackets`: `(268.75)` is -268.75",
+    "schema.columns.<name>.escapes": r"`\t`, `\n`, `\\` and the like mean what they do in dumps of databases",
     "schema.columns.<name>.null_values": "words that are null in this column, in quotes or not, beside those of "
     "`input.null_values`, and in all members of a nested column; like `[NA, -999]`",
     "schema.columns.<name>.true_values": "words that are true, beside `true`, like `[yes, Y]`; the column is a bool",

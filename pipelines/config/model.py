@@ -217,6 +217,7 @@ class ColumnConfig(_Section):
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None
     strip: bool | str = False
     negative: Literal["brackets"] | None = None
+    escapes: bool = False
     null_values: Words = []
     true_values: Words = []
     false_values: Words = []
@@ -284,8 +285,8 @@ class ColumnConfig(_Section):
     @property
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
-        given = self.format or self.thousands or self.strip or self.negative or self.true_values or self.is_list
-        return bool(given) or self.decimal != "."
+        written = (self.format, self.thousands, self.strip, self.negative, self.escapes, self.true_values, self.is_list)
+        return any(written) or self.decimal != "."
 
     @property
     def is_list(self) -> bool:

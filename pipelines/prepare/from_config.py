@@ -301,7 +301,9 @@ def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
     brackets = rule.negative == "brackets"
     bools = (tuple(rule.true_values), tuple(rule.false_values))
-    return Written(name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets, bools)
+    return Written(
+        name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets, bools, rule.escapes
+    )
 
 
 def _nulls(column: str, null: str | Fill, length: int | None) -> Nulls:

@@ -31,7 +31,7 @@ MANIFEST = """\
 {"format": "shardmill.manifest", "format_version": 1, "generation": 1, "parent": null, "operation": "create",
  "name": "golden", "version": "1.0.0", "order": "task", "compression": "none", "shard_size": 134217728, \
 "shard_name": "{split}-{index:05d}",
- "config_fingerprint": "sha256:9461ac6aa05fc718b40ad4964322b47fa9493e0348c1f0982a670377db480d6d", \
+ "config_fingerprint": "sha256:ea416ff85c713f7cd4ecfbe283ac1f7349279d5d89b070ade6b1736a7c42d65e", \
 "schema_fingerprint": "sha256:f40f6e48532a98813569f7e598c981ca0d5843350ddb45d653b953b60c38a640",
  "source": {"format": "csv", "files": 1, "bytes": 41, "list": "sources/00000001.jsonl", "skipped": {}},
  "counts": {"read": 3, "written": 2, "rejected": 1, "dropped": 0},

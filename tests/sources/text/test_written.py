@@ -158,6 +158,14 @@ def test_strip_of_a_column_of_text_takes_any_sign() -> None:
     assert rows() == [{"x": "a"}, {"x": "b"}]
 
 
+@given(st.lists(st.text(st.sampled_from("ab\\\n\t\r\v\b\f'\"Nntrx\x1aé")), min_size=1, max_size=9))
+@settings(max_examples=examples(400), deadline=None)
+def test_text_that_a_database_escaped_is_that_text_again(texts: list[str]) -> None:
+    signs = {"\\": r"\\", "\n": r"\n", "\t": r"\t", "\r": r"\r", "\v": r"\v", "\b": r"\b", "\f": r"\f", "\x1a": r"\Z"}
+    escaped = ["".join(signs.get(sign, sign) for sign in text) for text in texts]
+    assert read(Written("x", ColumnRule(), escapes=True), *escaped, None) == [*texts, None]
+
+
 def _put_money(kind: str, cells: list[str]) -> str:
     path = f"a.{kind}"
     if kind == "parquet":

@@ -459,7 +459,9 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: GivenNulls) -> st
             return f"{columns}: all are true or false but {look.shown}; if that means null: {Add(*options)}{more}"
         case "escapes":
             said = f"{look.shown} holds a backslash as dumps of databases write line breaks, tabs and backslashes"
-            return f"{columns}: {said}, and stays as it is written; to have the text itself, export the table as CSV"
+            read = Add(*(set_column(name, "escapes", True) for name in names[:_SHOWN]))
+            more = "; the other columns alike" if len(names) > _SHOWN else ""
+            return f"{columns}: {said}; to read the text itself: {read}{more}"
         case "quotes":
             why = "the quotes are part of the value, since a blank is in front"
             return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"

@@ -405,14 +405,14 @@ def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
     if look is None and origin.dialect.quote is not None and origin.dialect.quote in origin.chunk.text:
         look = look_at_rows(column, origin.dialect.delimiter, len(cells.names), place)
     look = look or look_at_bools(column, place)
+    of_dumps = origin.dialect.delimiter == ord("\t") or NULL_OF_DUMPS in origin.chunk.text
+    if look is None and of_dumps and origin.dialect.escape is None and b"\\" in origin.chunk.text:
+        look = look_at_escapes(column, place)
     if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
         look = look_at_nulls(column, place)
         if look is None and origin.dialect.escape is not None:
             text, sign = origin.chunk.text, origin.dialect.delimiter
             look = look_at_escaped_nulls(column, text, sign, place)
-    of_dumps = origin.dialect.delimiter == ord("\t") or NULL_OF_DUMPS in origin.chunk.text
-    if look is None and of_dumps and origin.dialect.escape is None and b"\\" in origin.chunk.text:
-        look = look_at_escapes(column, place)
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 

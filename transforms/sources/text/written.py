@@ -1,4 +1,4 @@
-"""Read values as people write them: `schema.columns.NAME.{strip, decimal, thousands, negative, format}`.
+r"""Read values as people write them: `schema.columns.NAME.{strip, decimal, thousands, negative, format, escapes}`.
 
     " 1.234,50 €"   strip: "€", thousands: ".", decimal: ","     1234.5
     "12 %"          strip: "%"                                    12
@@ -7,6 +7,7 @@
     "($268.75)"     strip: "$", negative: brackets                -268.75
     "31.12.2024"    format: "%d.%m.%Y"                            2024-12-31
     "ja"            true_values: [ja], false_values: [nein]       true
+    "a\tb"          escapes: true                                 a, a tab, b
 
 A cell that is not written so is a reject: groups of thousands have three digits each, and a day that its month does not
 have is none. So is a cell that two forms of a list read as different times: each row is read alone, and no other row
@@ -84,6 +85,7 @@ class Written(ColumnStep):
     formats: tuple[str, ...] = ()
     brackets: bool = False
     bools: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    escapes: bool = False
 
     @property
     def keys(self) -> dict[str, str]:
@@ -167,6 +169,10 @@ class Written(ColumnStep):
         return [sign for sign in _POWER.sub("", given) if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
 
     def _stripped(self, text: pa.Array) -> pa.Array:
+        if self.escapes:
+            rows = np.flatnonzero(true_mask(pc.match_substring(text, "\\")))
+            said = [_ESCAPED.sub(_meant, one) for one in text.take(array_of(rows)).to_pylist()]
+            text = pc.replace_with_mask(text, array_of(np.isin(np.arange(len(text)), rows)), pa.array(said, text.type))
         if self.strip is False:
             return text
         text = pc.utf8_trim_whitespace(text)
@@ -352,9 +358,18 @@ class Written(ColumnStep):
     def _reason(self) -> str:
         said = {"strip": self.strip or "", "thousands": self.thousands, "format": " or ".join(self.formats)}
         said["decimal"] = "" if self.decimal == "." else self.decimal
-        said["negative"] = "brackets" if self.brackets else ""
+        said |= {"negative": "brackets" if self.brackets else "", "escapes": "true" if self.escapes else ""}
         said |= {"true_values": ", ".join(self.bools[0]), "false_values": ", ".join(self.bools[1])}
         return ", ".join(f"{key} {value!r}" for key, value in said.items() if value)
+
+
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_MEANT: Final = {"0": "\0", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "Z": "\x1a"}
+"""What dumps of PostgreSQL and MySQL write behind a backslash; any other character there means itself."""
+
+
+def _meant(escaped: re.Match[str]) -> str:
+    return _MEANT.get(escaped[1], escaped[1])
 
 
 def _as_held(problem: CellProblem, held: str) -> CellProblem:
