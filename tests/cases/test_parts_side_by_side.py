@@ -174,12 +174,15 @@ TRANSLATED = {
     "suffixes of FLORES": ("d/train.deu_Latn", "d/train.eng_Latn", "d/val.deu_Latn", "d/val.eng_Latn"),
     "suffixes before .txt": ("d/train.de.txt", "d/train.en.txt", "d/val.de.txt", "d/val.en.txt"),
     "sources and targets": ("d/train.source", "d/train.target", "d/val.source", "d/val.target"),
+    "texts and their labels": ("d/train_text.txt", "d/train_labels.txt", "d/val_text.txt", "d/val_labels.txt"),
+    "texts in folders of splits": ("d/train/seq.txt", "d/train/seq_tags.txt", "d/val/seq.txt", "d/val/seq_tags.txt"),
+    "splits in both": ("d/train/x_train.txt", "d/train/x_act_train.txt", "d/val/x_val.txt", "d/val/x_act_val.txt"),
     "sources and targets in front": ("d/src-train.txt", "d/tgt-train.txt", "d/src-val.txt", "d/tgt-val.txt"),
 }
 
 
 @pytest.mark.parametrize("form", TRANSLATED)
-def test_texts_in_several_languages_are_read_by_line_of_both(form: str, shardmill: Shardmill) -> None:
+def test_texts_whose_lines_belong_together_are_read_by_line_of_both(form: str, shardmill: Shardmill) -> None:
     files = TRANSLATED[form]
     lines = [["Eins", "", "Drei\x85 und"], ["One", "", "Three"], ["Vier", "Fünf"], ["Four", "Five"]]
     put({file: "\n".join([*some, ""]) for file, some in zip(files, lines, strict=True)} | {"d/README": "a note\n"})
@@ -192,6 +195,8 @@ def test_texts_in_several_languages_are_read_by_line_of_both(form: str, shardmil
     rows = {
         split: [[row[name] for name in row if name != "split"] for row in dataset[split]] for split in ("train", "val")
     }
+    if form == "texts and their labels":  # columns are in the order of their names
+        rows = {split: [row[::-1] for row in found] for split, found in rows.items()}
     assert rows == {
         "train": [["Eins", "One"], ["", ""], ["Drei\x85 und", "Three"]],
         "val": [["Vier", "Four"], ["Fünf", "Five"]],
@@ -199,7 +204,13 @@ def test_texts_in_several_languages_are_read_by_line_of_both(form: str, shardmil
 
 
 @pytest.mark.parametrize(
-    "files", [{"d/a.de.txt": "1\n2\n", "d/a.en.txt": "1\n"}, {"d/a.de.txt": "1\n2\n", "d/b.en.txt": "3\n4\n"}]
+    "files",
+    [
+        {"d/a.de.txt": "1\n2\n", "d/a.en.txt": "1\n"},
+        {"d/a.de.txt": "1\n2\n", "d/b.en.txt": "3\n4\n"},
+        {"d/train/news.txt": "1\n2\n", "d/train/books.txt": "3\n4\n", "d/test/news.txt": "5\n6\n"},
+    ],
+    ids=str,
 )
 def test_texts_of_other_names_or_other_numbers_of_lines_are_texts(files: dict[str, str], shardmill: Shardmill) -> None:
     put(files)

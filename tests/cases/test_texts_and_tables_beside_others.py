@@ -637,3 +637,29 @@ def test_the_command_of_a_first_screen_keeps_the_column_of_splits(shardmill: Sha
     assert shardmill(*command).code == 0
     dataset = open_dataset("out")
     assert {split: len(dataset[split]) for split in dataset.splits} == {"dev": 10, "test": 10, "train": 10}
+
+
+def test_lists_of_splits_beside_a_table_are_named(shardmill: Shardmill) -> None:
+    put({"d/data.jsonl": '{"a": 1}\n{"a": 2}\n', "d/train.txt": "1\n", "d/test.txt": "2\n"})
+    assert (
+        "d/test.txt, d/train.txt have names of splits, and are not read" in shardmill("convert", "d", "-o", "out").out
+    )
+
+
+def test_annotations_that_begin_as_hidden_files_do_are_named(shardmill: Shardmill) -> None:
+    put({"d/a.png": "", "d/b.png": "", "d/_annotations.json": '{"annotations": {"a.png": [], "b.png": []}}'})
+    assert "d/_annotations.json names pictures, and is not read" in shardmill("convert", "d", "-o", "out").out
+
+
+def test_numbers_in_front_of_names_may_be_classes_where_there_are_splits(shardmill: Shardmill) -> None:
+    names = [f"{label}_{number}.png" for label in range(3) for number in range(3)]
+    put({f"d/{split}/{name}": "" for split in ("training", "validation") for name in names})
+    screen = shardmill("convert", "d", "-o", "out").out
+    told = re.search(
+        r"begin with classes, which are not read: 0, 1, 2; .* in Python: (.*); then: shardmill (.*)", screen
+    )
+    assert told is not None
+    subprocess.run([sys.executable, "-c", told[1]], check=True)
+    assert shardmill(*shlex.split(told[2])).code == 0
+    rows = [row for split in open_dataset("out").splits for row in open_dataset("out")[split]]
+    assert all(row["image/filename"].startswith(str(row["class"])) for row in rows)

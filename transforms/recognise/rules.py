@@ -51,6 +51,7 @@ from .beside.lists import (
     lists_of_splits,
     lists_with_boxes,
     other_lists,
+    texts_of_splits,
 )
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
 from .evidence.hugging_face import stated_classes, without_caches
@@ -114,7 +115,7 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 BESIDE: Final = (
     sidecars, tables_of_pictures, published_sets, files_of_labels, lists_of_classes, lists_of_splits, other_lists,
     files_not_looked_at, lists_of_annotations, lists_with_boxes,
-    archives_beside, classes_of_folders, names_of_tables, classes_in_names,
+    archives_beside, classes_of_folders, names_of_tables, classes_in_names, texts_of_splits,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""

@@ -175,8 +175,8 @@ class LeftOut:
         return self._seen - len(self.notable) - len(self.texts)
 
     def skip(self, kind: str, path: bytes = b"") -> None:
-        """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
-        if path.endswith(b"/_annotations.coco.json"):  # which nobody hides
+        """Leave out something; of hidden files those that programs write beside pictures are kept for a warning."""
+        if path.endswith((b"/_annotations.coco.json", b"/_annotations.json")):  # which nobody hides
             self.skip_file(path)
             return
         self.counts[kind] += 1

@@ -387,6 +387,17 @@ def other_lists(around: Around) -> Iterator[str]:
         yield f"{shown}: {what} of Pascal VOC, without Annotations, {are} not read"
 
 
+def texts_of_splits(around: Around) -> Iterator[str]:
+    """Texts beside a table may say which rows are of which split: `train.txt` and `test.txt` beside `data.jsonl`."""
+    if around.form not in ("csv", "jsonl", "parquet") or any(around.splits):
+        return
+    texts = [os.fsdecode(one) for one in around.notable if one.endswith((b".txt", b".lst"))]
+    texts = [one for one in texts if split_in_words(os.path.basename(one))]
+    if len({split_in_words(os.path.basename(one)) for one in texts}) > 1:
+        shown = first_names([shown_path(one) for one in sorted(texts)], MOST)
+        yield f"{shown} have names of splits, and are not read: all rows go to one split"
+
+
 def lists_of_annotations(around: Around) -> Iterator[str]:
     """Lists of splits beside annotations of Pascal VOC or YOLO, none of whose names is one of their files."""
     lists = lists_beside(around.root) if around.form in ("voc", "yolo") and not any(around.splits) else []

@@ -551,7 +551,8 @@ def classes_in_names(around: Around) -> Iterator[str]:
     """
     stems = [os.path.splitext(one)[0] for one in around.files if around.form == "images"]
     numbers = [one for one in stems if one.isdecimal()] if len({*around.splits}) > 1 else []
-    for form, words, where in _NUMBERED if around.unlabelled and "://" not in around.root else ():
+    forms = _NUMBERED if len({*around.splits}) > 1 else _NUMBERED[:-1]  # two numbers are the place of a tile elsewhere
+    for form, words, where in forms if around.unlabelled and "://" not in around.root else ():
         found = [match[1] for one in stems if (match := form.fullmatch(one))]
         classes = Counter(found)
         if len(found) + len(numbers) < len(stems) or not 1 < len(classes) <= len(found) // 2:
@@ -580,6 +581,7 @@ _DEVICE: Final = re.compile(
 _NUMBERED: Final = (
     (re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+"), "^[A-Za-z]+", "begin"),
     (re.compile(r"[0-9]+[._-]([A-Za-z]{2,}(?:_[A-Za-z]+)*)"), "[A-Za-z][A-Za-z_]*$", "end"),
+    (re.compile(r"([0-9]{1,2})_[0-9]+"), "^[0-9]+", "begin"),
 )
 """Forms of names with classes, what finds the class in one, and where it is."""
 

@@ -308,12 +308,33 @@ def _of_languages(files: Sequence[str]) -> dict[str, dict[str, str]]:
     return {stem: some for stem, some in texts.items() if len(some) > 1}
 
 
-def told_of_translations(files: Sequence[str], call: Call) -> str:
-    """Return what reads texts in several languages, whose lines belong together; empty for other files.
+_OF_ANSWERS: Final = re.compile(
+    r"(?:.*[_.-])?(?:labels?|targets?|tags?|class(?:es)?|acts?|emotions?|intents?|slots?|answers?|titles?|summar(?:y|ies)|"
+    r"scores?|sentiments?|categor(?:y|ies)|y)"
+)
+"""The name of a text whose lines say something of those of another text."""
 
-    So are `train.de` and `train.en`, if they have the same number of lines.
+
+def _of_answers(files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the texts of each folder, or of each split in their names, by what is left of these: one has answers."""
+    texts = defaultdict[str, dict[str, str]](dict)
+    for file in files:
+        folder, name = os.path.split(file)
+        stem = name.removesuffix(".txt")
+        split = split_in_words(stem)
+        left = re.sub(rf"(^|[_.-]){re.escape(split)}(?=[_.-]|$)", "", stem, flags=re.IGNORECASE) if split else stem
+        texts[os.path.join(folder, split) if split else folder][left.strip("_.-").lower()] = file
+    several = {stem: some for stem, some in texts.items() if len(some) > 1}
+    names = {name for some in several.values() for name in some}
+    return several if any(map(_OF_ANSWERS.fullmatch, names)) else {}
+
+
+def told_of_translations(files: Sequence[str], call: Call) -> str:
+    """Return what reads texts whose lines belong together, as in several languages; empty for other files.
+
+    So are `train.de` and `train.en`, `train_text.txt` and `train_labels.txt`, if they have the same number of lines.
     """
-    groups = _of_languages(files)
+    groups = _of_languages(files) or _of_answers(files)
     names = sorted(set.intersection(*map(set, groups.values()))) if groups else []
     same = {stem: [some[name] for name in names] for stem, some in groups.items()}
     if len(names) < 2 or len(same) > _MOST_TEXTS or not all(map(_are_as_long, same.values())):
@@ -339,7 +360,7 @@ def told_of_translations(files: Sequence[str], call: Call) -> str:
     lines = r"zip(*(open(file, encoding='utf-8', newline='\n') for file in files), strict=True)"
     read = call.of_data(f"({row} {each} for rows in {lines})", **({"split__column": "split"} if is_split else {}))
     shown = first_names([printable_path(one) for one in next(iter(typed.values()))], len(names))
-    return f"{shown}: texts of as many lines, as of several languages; in Python, a record for each line: {read}"
+    return f"{shown}: texts of as many lines, which belong together; in Python, a record for each line: {read}"
 
 
 _FEELINGS: Final = frozenset(("pos", "neg", "neu", "positive", "negative", "neutral"))
