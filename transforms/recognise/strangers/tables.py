@@ -309,8 +309,8 @@ def _of_languages(files: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 _OF_ANSWERS: Final = re.compile(
-    r"(?:.*[_.-])?(?:labels?|targets?|tags?|class(?:es)?|acts?|emotions?|intents?|slots?|answers?|titles?|summar(?:y|ies)|"
-    r"scores?|sentiments?|categor(?:y|ies)|y)"
+    r"(?:.*[_.-])?(?:labels?|targets?|tags?|class(?:es)?|acts?|emotions?|intents?|slots?|answers?|titles?|"
+    r"summary|summaries|scores?|sentiments?|category|categories|y)"
 )
 """The name of a text whose lines say something of those of another text."""
 
