@@ -100,15 +100,6 @@ def test_nulls_of_dumps_in_columns_of_text_are_said_with_the_key_that_reads_them
     assert rows_in("again") == [*rows, {"name": "bob", "age": 5, "ok": False}]
 
 
-def test_escapes_of_dumps_are_read_by_the_key_that_is_said(shardmill: Shardmill) -> None:
-    put("a.tsv", "id\tnote\n1\ta\\tb\\\\n\n2\t\\N\n3\tline\\nline\n")
-    found = re.search(r"to read the text itself: (--set \S+)", shardmill("convert", "a.tsv", "-o", "out").out)
-    assert found is not None
-    nulls = ["--set", r'input.null_values=["\\N"]']
-    assert shardmill("convert", "a.tsv", "-o", "again", *found[1].split(), *nulls).code == 0
-    assert [row["note"] for row in rows_in("again")] == ["a\tb\\n", None, "line\nline"]
-
-
 def test_nulls_of_dumps_in_quotes_are_text_without_a_word(shardmill: Shardmill) -> None:
     put("a.csv", 'name,x\n"\\N",b\nc,d\n')
     assert "input.null_values" not in shardmill("convert", "a.csv", "-o", "out").out

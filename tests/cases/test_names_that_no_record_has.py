@@ -122,7 +122,15 @@ NAMES = {
     "a word that says nothing": (["old.csv", "sales.csv"], ""),
     "one letter": (["a.csv", "b.csv"], ""),
     "one file": (["sports.csv"], ""),
-    "folders of something else": (["x/sports.csv", "y/politics.csv"], ""),
+    "folders of something else": (["x/sports.csv", "y/politics.csv"], "politics, sports"),
+    "the same names in each folder": (["x/sports.csv", "y/sports.csv", "x/old/sports.csv"], ""),
+    "persons": (["setA/p000001.csv", "setA/p000002.csv", "setB/p100001.csv"], "p000001, p000002, p100001"),
+    "ids": (["Outcomes-a.txt", "set-a/132539.txt", "set-a/132540.txt", "set-a/132542.txt"], "132539, 132540, 132542"),
+    "days": (["2024-01-01.csv", "2024-01-02.csv", "2024-01-03.csv"], "01, 02, 03"),
+    "numbers of an export": (["rows-000.csv", "rows-001.csv", "rows-002.csv"], ""),
+    "numbers of parts": (["part1.csv", "part2.csv", "part3.csv"], ""),
+    "shards": (["train/0000.parquet", "train/0001.parquet", "train/0002.parquet"], ""),
+    "numbers alone": (["1.csv", "2.csv", "3.csv"], "1, 2, 3"),
 }
 
 
@@ -143,3 +151,27 @@ def test_names_of_files_are_said_where_they_are_words(case: str, shardmill: Shar
         one for one in done.out.splitlines() if "file names do not become" in one or "names of the files are" in one
     ]
     assert [one.partition(": ")[2].partition(": ")[2].partition(";")[0] for one in shown] == [names] * bool(names)
+
+
+def test_names_of_persons_become_a_column_by_the_commands_that_are_printed_for_a_glob(shardmill: Shardmill) -> None:
+    for hospital, person in (("A", 1), ("A", 2), ("B", 3)):
+        write(f"training_set{hospital}/p{person:06}.psv", f"HR|Age\n8{person}|50\n9{person}|50\n")
+    stop = shardmill("convert", "d", "-o", "out")
+    command = stop.err.partition("how to read them: shardmill ")[2]
+    done = shardmill(*shlex.split(command))
+    assert done.code == 0, (stop, done.err)
+    (line,) = lines_with(f"{FOLDERS}training_setA, training_setB", done.out)
+    names = [one for one in done.out.splitlines() if "file names do not become part of the records: p000001" in one]
+    assert len(names) == 1, done.out
+    moves, again = names[0].partition("such as: ")[2].split("; then give their new paths: ")
+    for file, hospital in (("p000001", "A"), ("p000002", "A"), ("p000003", "B")):
+        for move in moves.replace("p000001", file).replace("setA", f"set{hospital}").split(" && "):
+            subprocess.run(shlex.split(move), check=True)
+    first = line.rpartition("such as: ")[2]
+    for move in (first, first.replace("setA", "setB")):
+        subprocess.run(shlex.split(move), check=True)
+    assert shardmill(*shlex.split(command.replace("'d/*/*.psv'", again)), "--overwrite").code == 0
+    table = open_dataset("out").to_arrow("train")
+    assert table["name"].to_pylist() == [one for one in ("p000001", "p000002", "p000003") for _ in "ab"]
+    assert table["class"].to_pylist() == ["training_setA"] * 4 + ["training_setB"] * 2
+    assert table["HR"].to_pylist() == [81, 91, 82, 92, 83, 93]

@@ -308,8 +308,10 @@ def test_of_several_tables_in_texts_each_is_said_to_be_one(shardmill: Shardmill)
     screen = shardmill("convert", "d", "-o", "out")
     found = re.findall(r"table with tabs; if it is one: shardmill (.*)", screen.out)
     assert [command.split()[1] for command in found] == ["d/multimedia.txt", "d/occurrence.txt"], screen.out
-    assert shardmill(*shlex.split(found[1])).code == 0
-    assert open_dataset("out")["train"].to_arrow()["place"].to_pylist() == ["a", "b"]
+    assert [shardmill(*shlex.split(one)).code for one in found] == [0, 0], "each is a dataset of its own"
+    assert open_dataset("out-occurrence")["train"].to_arrow()["place"].to_pylist() == ["a", "b"]
+    assert open_dataset("out-multimedia")["train"].to_arrow()["url"].to_pylist() == ["http://a"]
+    assert len(open_dataset("out")["train"]) == 8
 
 
 @pytest.mark.parametrize("text", ["I came, saw.\nHe went, so.\nShe left, yes.\n", "a;b\nc\nd;e;f\n"])

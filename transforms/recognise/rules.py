@@ -38,6 +38,7 @@ from .beside.files import (
     Around,
     archives_beside,
     kept_in_a_store,
+    labels_of_lines,
     lines_of_roboflow,
     published_sets,
     sidecars,
@@ -48,6 +49,7 @@ from .beside.lists import (
     files_not_looked_at,
     lists_of_annotations,
     lists_of_classes,
+    lists_of_folders,
     lists_of_splits,
     lists_with_boxes,
     other_lists,
@@ -64,6 +66,7 @@ from .pictures.layout import (
     Meaning,
     above_splits,
     above_words,
+    batches_as_no_classes,
     choose_layout,
     classes_in_names,
     classes_of_folders,
@@ -114,6 +117,7 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 
 BESIDE: Final = (
     sidecars, tables_of_pictures, published_sets, files_of_labels, lists_of_classes, lists_of_splits, other_lists,
+    lists_of_folders, labels_of_lines,
     files_not_looked_at, lists_of_annotations, lists_with_boxes,
     archives_beside, classes_of_folders, names_of_tables, classes_in_names, texts_of_splits,
 )  # fmt: skip
@@ -273,8 +277,12 @@ def recognise_pictures(
     if how.looks:
         refuse_unread_in_a_store(_around(found, Meaning("flat", ()), how, how.call), said)
         if layout == "auto" and "labels" not in said:
-            for rule in (refuse_versions, refuse_masks):
-                rule(found.below, found.paths, found.names_in, how.call)
+            try:
+                for rule in (refuse_versions, refuse_masks):
+                    rule(found.below, found.paths, found.names_in, how.call)
+            except UsageError as error:
+                lists = lists_of_folders(_around(found, Meaning("flat", ()), how, how.call))
+                raise UsageError("\n".join([str(error), *lists])) from None
     given = how.wanted not in (None, "none")
     own = layout != "auto" and not given
     below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in found.below]
@@ -295,6 +303,7 @@ def recognise_pictures(
     around = _around(found, meaning, how)
     no_classes = (shards_as_classes, folds_as_classes) if layout == "auto" else ()
     lines = chain.from_iterable(rule(around.folders, meaning.layout) for rule in no_classes)
+    lines = chain(lines, batches_as_no_classes([*map(os.fsdecode, found.below)], meaning.layout) if no_classes else ())
     recognised = replace(recognised, warnings=(*recognised.warnings, *_lines_beside(around, WARNED)))
     return RecognisedPictures(recognised, splits, above, meaning, (*lines, *_lines_beside(around)))
 

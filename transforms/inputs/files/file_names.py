@@ -58,13 +58,13 @@ _OTHER_SUFFIXES: Final = frozenset(
         b"txt md rst pdf doc docx odt rtf tex html htm log ppt pptx "  # texts
         b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum manifest labels "  # annot.
         b"npy npz mat pkl pickle h5 hdf5 parquet feather arrow tfrecord tfrecords tfrec pt pth ckpt db sqlite "  # data
-        b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent "  # programs, checksums, links
+        b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent dvc "  # programs, checksums, links
         b"mp4 avi mov mkv webm m4v 3gp mpg mpeg mts m2ts wmv wav mp3 flac ogg m4a "  # video and sound
         b"aae xmp thm lrv pp3 dop gpx srt"  # what phones, cameras and their programs write beside
     ).split()
 )
 _OTHER_NAMES: Final = frozenset(
-    b"readme license licence copying notice authors changelog makefile md5sums sha1sums sha256sums".split()
+    b"readme license licence copying notice authors changelog makefile md5sums sha1sums sha256sums dvc.lock".split()
 )
 
 
@@ -158,7 +158,7 @@ class LeftOut:
     `texts` are others whose names do not say so, and whose contents may, the largest first: captions and boxes beside
     each picture are small. `more` may belong too, and are counted alone.
 
-    Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty.
+    Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty, dvc.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -187,6 +187,9 @@ class LeftOut:
         """Leave out a file of another kind."""
         name = path[path.rfind(b"/") + 1 :].lower()
         found = _SUFFIX.search(name)
+        if name.endswith(b".dvc") or name in (b"dvc.lock", b"dvc.yaml"):
+            self.counts["dvc"] += 1
+            return
         self.counts[f".{found[1].decode()}" if found else "without a suffix"] += 1
         if _NOTABLE.fullmatch(name):
             self._note(path)
@@ -217,8 +220,9 @@ class LeftOut:
 
 _WORDS: Final = {
     "hidden": "hidden file", "hidden folder": "hidden folder", "dataset": "dataset", "empty": "empty folder",
-    "links": "link to a folder",
+    "links": "link to a folder", "dvc": "file of DVC",
 }  # fmt: skip
+_SEVERAL: Final = {"links": "links to folders", "dvc": "files of DVC"}
 
 
 def left_out_text(counts: Mapping[str, int]) -> str:
@@ -230,7 +234,7 @@ def left_out_text(counts: Mapping[str, int]) -> str:
     parts = []
     for kind, count in sorted((one for one in counts.items() if one[1]), key=lambda one: (-one[1], one[0])):
         word = _WORDS.get(kind, kind)
-        many = "links to folders" if kind == "links" else f"{word}s"
+        many = _SEVERAL.get(kind, f"{word}s")
         parts.append(f"{count:,} {many if kind in _WORDS and count > 1 else word}")
     return ", ".join(parts)
 

@@ -28,6 +28,7 @@ from ...inputs.files.file_names import ARCHIVE, is_of_roboflow, is_other_file, n
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
 from ..evidence.label_names import HEAD_BYTES, YOLO_LINES
+from ..evidence.names import split_in_words
 from ..evidence.picture_tables import names_of_cells
 
 MOST: Final = 8
@@ -155,6 +156,43 @@ def _picture_key(path: bytes) -> str | None:
     folder, pairs = os.path.dirname(os.fsdecode(path)), row.items() if isinstance(row, dict) else ()
     values = ((key, value) for key, value in pairs if isinstance(value, str) and value and "\0" not in value)
     return next((key for key, value in values if os.path.isfile(os.path.join(folder, value))), None)
+
+
+def labels_of_lines(around: Around) -> Iterator[str]:
+    """A list beside lines has a label for each of them: `train-labels.lst` of PIQA, beside `train.jsonl`."""
+    files = around.files if around.form in ("jsonl", "txt") and "://" not in around.root else ()
+    stems = {file: os.path.splitext(file)[0] for file in files if file.endswith((".jsonl", ".ndjson", ".txt"))}
+    pairs = [(file, stem + end) for file, stem in stems.items() for end in _OF_LINES if os.path.isfile(stem + end)]
+    lists = {
+        file: labels for file, labels in pairs if labels not in files and _lines_in(file) in (0, _lines_in(labels))
+    }
+    if not lists:
+        return
+    splits = {file: split_in_words(os.path.basename(file)) for file in lists}
+    of_splits = any(around.splits) and all(splits.values())
+    row = "**json.loads(line)" if around.form == "jsonl" else "'text': line.decode()"
+    numbers = all(line.strip().isdecimal() for one in lists.values() for line in lines_of(os.fsencode(one)))
+    more, split = ("'split': split, ", {"split__column": "split"}) if of_splits else ("", {})
+    data = (
+        f"[{{{more}{row}, 'label': {'int(label)' if numbers else 'label.decode()'}}} for file, labels, split in "
+        f"{[(typed_path(file), typed_path(labels), splits[file]) for file, labels in lists.items()]} "
+        "for line, label in zip(*(pathlib.Path(one).read_bytes().splitlines() for one in (file, labels)), strict=True)]"
+    )
+    names, lines = (first_names([*map(shown_path, some)], MOST) for some in (lists.values(), lists))
+    holds, are = ("holds", "is") if len(lists) == 1 else ("hold", "are")
+    what = f"{names} {holds} a label for each line of {lines}, and {are} not read"
+    yield f"{what}; to join them, in Python: {around.call.of_data(data, **split)}"
+
+
+_OF_LINES: Final = ("-labels.lst", "_labels.lst", "-labels.txt", "_labels.txt", ".labels", ".label", ".lab")
+
+
+def _lines_in(path: str) -> int:
+    """Return how many lines a file has; 0 of a large one, whose name says enough."""
+    if os.path.getsize(path) > _MOST_BYTES:
+        return 0
+    with open(path, "rb") as file:
+        return file.read().rstrip().count(b"\n") + 1
 
 
 def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add], what: str = "its rows") -> str:

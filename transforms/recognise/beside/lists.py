@@ -14,6 +14,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from glob import escape, glob
+from itertools import accumulate
 from typing import Final
 
 from ...format.wording.hints import Add, Set, read_csv, set_column
@@ -396,6 +398,43 @@ def texts_of_splits(around: Around) -> Iterator[str]:
     if len({split_in_words(os.path.basename(one)) for one in texts}) > 1:
         shown = first_names([shown_path(one) for one in sorted(texts)], MOST)
         yield f"{shown} have names of splits, and are not read: all rows go to one split"
+
+
+def lists_of_folders(around: Around) -> Iterator[str]:
+    """Lists of splits may name folders of pictures, as those of DAVIS do videos, in ImageSets/2017/train.txt.
+
+    Others of `ImageSets` name pictures with masks beside them, by paths from its folder.
+    """
+    root = around.root.rstrip("/") if around.form == "images" and "://" not in around.root else ""
+    above = accumulate([root] * _LEVELS, lambda one, _: os.path.dirname(one)) if root else ()
+    sets = [path for place in above for inner in _SETS for path in glob(os.path.join(escape(place), inner))]
+    lists = [os.fsdecode(one) for one in around.notable if root and one.lower().endswith(_ENDINGS)]
+    parents = sorted({os.path.dirname(one.rstrip("/")) for one in around.below})
+    parents.sort(key=lambda one: not {*PICTURES}.intersection(one.split("/")))
+    found = defaultdict[tuple[str, str], dict[str, str]](dict)
+    others = list[str]()
+    for path in dict.fromkeys([*lists, *sorted(sets)]):
+        names, split = [line.strip() for line in lines_in(path) if line.strip()], split_in_words(os.path.basename(path))
+        places = (one for one in parents if all(os.path.isdir(os.path.join(one, name)) for name in names[:MOST]))
+        if names and split and (place := next(places, "")):
+            found[os.path.dirname(path), place][split] = typed_path(path)
+        elif names and split and names[0].startswith("/") and path in sets:
+            others.append(shown_path(path))
+    for (_, place), splits in found.items():
+        top = typed_path(place)
+        frame = (
+            f"pandas.DataFrame([{{'file_name': str(path.relative_to({top!r})), 'folder': line, 'split': split}} "
+            f"for split, file in {splits}.items() for line in pathlib.Path(file).read_text().split('\\n') "
+            f"if line.strip() for path in sorted(pathlib.Path({top!r}, line.strip()).rglob('[!.]*.*'))])"
+        )
+        yield said_by_lists([*splits.values()], around, place, frame, [BY_SPLIT])
+    if others and not found:
+        yield f"{first_names(others, MOST)}: list pictures of splits, are not read, and all pictures go to one split"
+
+
+_SETS: Final = ("ImageSets/*.txt", "ImageSets/*/*.txt")
+_LEVELS: Final = 4
+"""The folders that are looked at for lists: `JPEGImages/480p/bear`, and those above it."""
 
 
 def lists_of_annotations(around: Around) -> Iterator[str]:

@@ -203,25 +203,34 @@ def _column_of_partition(path: bytes) -> str:
 
 
 def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[str, ...]:
-    """Return what to say of columns that stay texts, and whose first value is a file in the folder of their table."""
+    """Return what to say of columns whose first value is a file in the folder of their table, or a sound's stem."""
     table, told = listing.entries[entry].path, []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if not is_text or "/" in name or not len(column) or not listing.traits.in_files or is_object(table):
+        is_stem = is_text or pa.types.is_integer(column.type)
+        if not is_stem or "/" in name or not len(column) or not listing.traits.in_files or is_object(table):
             continue
-        value = column[0].cast(pa.large_binary()).as_py() or b""
-        path = _beside_table(os.fsencode(table), value)
+        value = column[0].cast(pa.large_binary()).as_py() or b"" if is_text else f"{column[0]}".encode()
+        ends = _SOUNDS if value and not os.path.splitext(value)[1] else ("",)
+        path, end = next(
+            ((path, end) for end in ends if (path := _beside_table(table, value + end.encode()))), (b"", "")
+        )
         if not path or any(path == one.path for one in listing.entries):
             continue
         picture = value.lower().endswith(tuple(map(os.fsencode, FORMATS["images"].suffixes)))
-        key, what = ("image", "pictures") if picture else ("file", "files")
-        root = os.fsdecode(path[: -len(value) - 1])
+        key, what = ("image", "pictures") if picture else ("file", "sounds" if end else "files")
+        root = os.fsdecode(path[: -len(value + end.encode()) - 1])
         places = [Set("schema.files_root", typed_path(root))] if root != os.path.dirname(os.fsdecode(table)) else []
-        option = Add(set_column(name, key, "path"), *places, *written_as(os.fsdecode(value)))
+        ended = [Set("schema.files_suffix", end)] if end else []
+        option = Add(set_column(name, key, "path"), *places, *ended, *written_as(os.fsdecode(value)))
         where = f"of {shown_path(root)}" if places else "beside its table"
-        said = f"column {quoted(name)} names {what} {where} ({printable(os.fsdecode(value))}), which are not read"
-        told.append(f"{said}; to read them: {option}")
+        said = f"column {quoted(name)} names {what} {where} ({printable(os.path.basename(os.fsdecode(path)))})"
+        alone = f" of {shown_path(table)} alone" if end and len(listing.entries) > 1 else ""
+        told.append(f"{said}, which are not read; to read them{alone}: {option}")
     return tuple(told)
+
+
+_SOUNDS: Final = (".wav", ".flac", ".mp3", ".ogg")
 
 
 def _beside_table(table: bytes, value: bytes) -> bytes:

@@ -18,16 +18,17 @@ import codecs
 import os
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from itertools import chain
+from itertools import chain, pairwise
+from string import ascii_letters
 from typing import Final, Literal
 
 from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
-from ...format.wording.printable import first_names, printable, printable_path
+from ...format.wording.printable import first_names, printable, printable_path, shell_path
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.files.file_names import SPLITS, format_of_name, why_skipped
 from ...inputs.files.listing import beginning_of
@@ -35,7 +36,7 @@ from ...inputs.files.open_file import is_object
 from ...pictures.facts import ImageProblem
 from ..beside.files import MOST, Around
 from ..evidence.label_names import HEAD_BYTES
-from ..evidence.names import is_split_folder, level_of, split_in_words, split_of_folder
+from ..evidence.names import is_split_folder, kind_of, level_of, split_in_words, split_of_folder
 
 Layout = Literal["flat", "label", "split", "split_label", "inner_label", "label_split"]
 _DRAWN: Final[dict[Layout, str]] = {
@@ -65,8 +66,9 @@ _SPLIT_AT_END: Final = re.compile(rf"[-_ ]?(?:trainval|{'|'.join(SPLITS)})$")
 _SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def _choices(*, splits: bool) -> str:
-    drawn = {layout: text for layout, text in _DRAWN.items() if splits or "split" not in layout}
+def _choices(*, splits: bool, inner: bool = True) -> str:
+    left = {"inner_label": inner, "split": splits, "split_label": splits}
+    drawn = {layout: text for layout, text in _DRAWN.items() if left.get(layout, True)}
     lines = [f"  {Set('input.layout', layout)!s:<30} {text}" for layout, text in drawn.items()]
     return "\n".join(["choose one of:", *lines])
 
@@ -165,8 +167,8 @@ def choose_layout(
     if splits and level_of(parts_of(folders)) == (1, True) and by_depth.keys() == {2}:
         return "label_split"
     strange = next((top for top in tops if not (splits and is_split_folder(top))), None)
-    if strange is None and (by_depth.keys() == {1} or (by_depth.keys() == {2} and _hold_pictures(names))):
-        return "split"
+    if one := _of_one_level(by_depth, names, in_splits=strange is None):
+        return one
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
     unclear, parts = bool(others) or depth not in found, _parts_in(names)
@@ -175,14 +177,47 @@ def choose_layout(
     if unclear:
         if command is not None and 0 not in by_depth and not (len(tops) == 1 and 1 in by_depth):
             first = _reading(tops, command, mixed=bool(others) and not strange and _are_even(folders)) + first
-        if strange is None and not others:
-            inner = f"{Set('input.layout', 'inner_label')} {Set('input.splits', 'names')}"
-            first = f"to read these splits, with the innermost folders as classes: {inner}\nor {first}"
-        raise UsageError(
-            f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
-            f"{_choices(splits=splits)}"
-        )
+        inner = not are_pairs(names)
+        if strange is None and not others and inner:
+            by_words = f"{Set('input.layout', 'inner_label')} {Set('input.splits', 'names')}"
+            first = f"to read these splits, with the innermost folders as classes: {by_words}\nor {first}"
+        why = _why_unclear(by_depth, tops, strange)
+        raise UsageError(f"it is unclear what the folders mean: {why}; {first}{_choices(splits=splits, inner=inner)}")
     return found[depth]
+
+
+def _of_one_level(by_depth: Collection[int], names: Collection[bytes], *, in_splits: bool) -> Layout | None:
+    """Return what folders mean that are all splits or batches, or hold the pictures or batches of a split each."""
+    if {*by_depth} == {1} and (in_splits or are_batches(names)):
+        return "split" if in_splits else "flat"
+    return "split" if in_splits and {*by_depth} == {2} and (_hold_pictures(names) or are_batches(names)) else None
+
+
+def are_pairs(names: Collection[bytes]) -> bool:
+    """Return whether folders have the names of two sides of each picture, which are no classes.
+
+    >>> are_pairs([b"low", b"High"]), are_pairs([b"low", b"cat"])
+    (True, False)
+    """
+    return len(names) > 1 and all(one.lower() in _SIDES for one in names)
+
+
+_SIDES: Final = frozenset(
+    b"low high normal lr hr input target gt noisy clean blur blurry sharp hazy haze clear rain rainy norain".split()
+)
+
+
+def are_batches(names: Iterable[bytes]) -> bool:
+    """Return whether folders are batches of pictures by their names.
+
+    >>> are_batches([b"Batch 1", b"Batch 2"]), are_batches([b"set_part_1", b"set_part_2"]), are_batches([b"art 1"])
+    (True, True, False)
+    """
+    found = [_BATCH.fullmatch(one) for one in names]
+    return all(found) and len({one[1] for one in found if one}) == 1
+
+
+_BATCH: Final = re.compile(rb"((?:.*[_ -])?)(?:batch|part|chunk|shard)[ _-]?[0-9]{1,4}", re.IGNORECASE)
 
 
 def _are_even(folders: Sequence[bytes]) -> bool:
@@ -424,6 +459,20 @@ def folds_as_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]:
     return (f"folders named as folds are classes; to read each as a split: {Set('input.layout', 'split')}",)
 
 
+def batches_as_no_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return the note that folders are batches by their names, whose pictures have no classes.
+
+    >>> batches_as_no_classes(["Batch 1", "Batch 2"], "flat")
+    ('folders named as batches are no classes (Batch 1, Batch 2); where they are: --set input.layout=label',)
+    """
+    names = sorted({os.path.basename(one) for one in folders})
+    with_classes = {"flat": "label", "split": "split_label"}.get(layout)
+    if with_classes is None or not are_batches(map(os.fsencode, names)):
+        return ()
+    what = f"folders named as batches are no classes ({first_names(names, _FEW_NAMES)})"
+    return (f"{what}; where they are: {Set('input.layout', with_classes)}",)
+
+
 _FOLD: Final = re.compile(r"k?folds?_?[0-9]{1,2}")
 _OF_SHARDS: Final = (".parquet", "_stats.json", ".json", ".csv")
 _NO_CLASSES: Final[dict[Layout, Layout]] = {"label": "flat", "split_label": "split"}
@@ -493,12 +542,12 @@ def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
 
 def names_of_tables(around: Around) -> Iterator[str]:
     """Each file may be of what its name says, which no record has: AAPL.csv and MSFT.csv, or train.en and train.de."""
-    folders = {os.path.dirname(one) for one in around.files}
-    own = _words_apart([os.path.basename(one) for one in around.files]) if around.form in _WITH_NAMES else []
-    below = len(folders) > 1 and not (
-        any(around.splits) and all(split_of_folder(os.path.basename(one)) for one in folders)
-    )
-    if not own or below:
+    folders = defaultdict[str, list[str]](list)
+    for folder, name in map(os.path.split, around.files if around.form in _WITH_NAMES else ()):
+        folders[folder].append(name)
+    every = [name for names in folders.values() for name in names]
+    own = _words_apart(every) or [one for names in folders.values() for one in _words_apart(names)]
+    if not own:
         return
     shown = first_names(sorted({*own}), _FEW_NAMES)
     first = min(around.files)
@@ -508,6 +557,10 @@ def names_of_tables(around: Around) -> Iterator[str]:
         return
     folder = os.path.join(typed_path(os.path.dirname(first)), f"name={stem}")
     move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
+    if not _format_in(first):  # a glob has found it
+        inner = "*/" * (first.count("/") - around.root.count("/"))
+        found = os.path.join(typed_path(around.root), f"{inner}*{os.path.splitext(first)[1]}")
+        move = f"{move}; then give their new paths: {shell_path(found)}"
     yield (
         f"file names do not become part of the records: {shown}; to get them as a column, put each file into a folder, "
         f"such as: {move}"
@@ -516,7 +569,8 @@ def names_of_tables(around: Around) -> Iterator[str]:
 
 def _words_apart(names: Sequence[str]) -> list[str]:
     """Return the words of each name that are not in all, or the number of its device; none of names without such."""
-    stems = [os.path.splitext(one)[0] if _format_in(one) else one for one in names]
+    one_end = len({os.path.splitext(one)[1] for one in names}) == 1
+    stems = [os.path.splitext(one)[0] if one_end or _format_in(one) else one for one in names]
     words = [[word for word in _WORDS.findall(one) if split_in_words(word) is None] for one in stems]
     common = set(words[0]).intersection(*words) if words else set()
     own = [[word for word in each if word not in common] for each in words]
@@ -526,18 +580,34 @@ def _words_apart(names: Sequence[str]) -> list[str]:
         found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
     else:
         devices = [_DEVICE.search(one) for one in stems]
-        found = [one[0] for one in devices if one] if all(devices) else _numbers_apart(stems)
+        found = [one[0] for one in devices if one] if all(devices) else _numbers_apart([*dict.fromkeys(stems)])
     return found if len({*found}) > 1 else []
 
 
 def _numbers_apart(stems: Sequence[str]) -> list[str]:
-    """Return the numbers amid the same words, with the word behind, if they do not count the files: 3_sec, 30_sec."""
-    found = [re.fullmatch(r"(\D+)(([0-9]+)\D*[^\W\d].*)", one) for one in stems]
-    if not all(found) or len({(one[1], one[2].lstrip("0123456789")) for one in found if one}) > 1:
+    """Return the numbers amid the same words, with what is around them, if they do not count parts of one table.
+
+    >>> _numbers_apart(["x_3_sec", "x_30_sec"]), _numbers_apart(["132539", "132546"])
+    (['3_sec', '30_sec'], ['132539', '132546'])
+    >>> _numbers_apart(["p1", "p2", "p3"]), _numbers_apart(["part1", "part2", "part3"])
+    (['p1', 'p2', 'p3'], [])
+    """
+    parts, is_date = [re.split("([0-9]+)", one) for one in stems], all(map(_DATE.search, stems))
+    words = {one.lower() for one in _WORDS.findall(stems[0]) if len(one) > 1}
+    says = not words or not words.issubset(_SAYS_NOTHING)
+    if len({tuple(one[::2]) for one in parts}) > 1 or not says or any(map(_HASH_OF_LETTERS.search, stems)):
         return []
-    numbers = sorted(int(one[3]) for one in found if one)
-    counted = numbers[-1] - numbers[0] < len(numbers)
-    return [] if counted else [one[2] for one in found if one]
+    at = [at for at in range(1, len(parts[0]), 2) if len({one[at] for one in parts}) > 1]
+    if not at or split_in_words(stems[0]) or (len(stems) < _MANY and is_date):
+        return []
+    numbers, before = sorted({int(one[at[0]]) for one in parts}), parts[0][at[0] - 1]
+    step = min(two - one for one, two in pairwise(numbers)) if len(stems) > _MANY_NAMES else 1
+    counted = len(at) == 1 and numbers[-1] - numbers[0] < step * len(stems) and numbers[0] < _FIRST_ID
+    of_persons = before[-1:].isalpha() or (stems[0].isdecimal() and {"1", "01"}.intersection(stems))
+    if counted and not is_date and (len(stems) < _MANY or not of_persons):
+        return []
+    begin = before[len(before.rstrip(ascii_letters)) :]
+    return [f"{begin}{''.join(one[at[0] :])}" for one in parts]
 
 
 def _format_in(name: str) -> bool:
@@ -572,11 +642,20 @@ def classes_in_names(around: Around) -> Iterator[str]:
 
 
 _FEW_NAMES: Final = 4
+_MANY: Final = 3
+_MANY_NAMES: Final = 400
+"""Of more names only some are looked at, in equal steps."""
+
+_FIRST_ID: Final = 1000
+_DATE: Final = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?:\D?[01][0-9](?:\D?[0-3][0-9])?)?(?![0-9])")
 _MOST_TEXTS: Final = 64
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _HASH: Final = re.compile(r"(?<![^\W_])(?=[a-f]*[0-9])[0-9a-f]{7,}(?![^\W_])")
+_HASH_OF_LETTERS: Final = re.compile(rf"(?=[^\W_]*[a-f]){_HASH.pattern}")
 _DEVICE: Final = re.compile(
-    r"(?:sensor|device|station|subject|patient|participant|user|machine|engine|node|camera|room|site)[ _-]?[0-9]+", re.I
+    r"(?:sensor|device|station|sub|subject|patient|participant|speaker|user|machine|engine|node|camera|room|site)"
+    r"[ _-]?[0-9]+",
+    re.IGNORECASE,
 )
 _NUMBERED: Final = (
     (re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+"), "^[A-Za-z]+", "begin"),
@@ -602,8 +681,9 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     chosen = [one for one in folders if len(one) == deepest] if form == "txt" else folders
     above = [one for one, parts in zip(around.folders, folders, strict=False) if len(parts) < deepest]
     splits = {name for name in chain(*folders) if split_in_words(name)}
-    if not any(around.splits) and not all(splits.intersection(parts) for parts in folders):
-        splits = set()  # airplane, bus, train
+    kinds = {kind_of(split_in_words(name) or "") for name in splits}
+    if not any(around.splits) and (len(kinds) < 2 or not all(splits.intersection(parts) for parts in folders)):
+        splits = set()  # airplane, bus, train; training_setA, training_setB
     own = _apart(
         [[(at, one) for at, one in enumerate(parts) if one not in splits and _may_be_class(one)] for parts in chosen]
     )

@@ -28,6 +28,7 @@ from ...inputs.files.open_file import is_object
 from ...pictures.facts import ImageProblem
 from ...pictures.structure import READABLE_FORMATS, ImageCheck
 from ..evidence.names import FOLD, split_of_folder
+from .layout import are_pairs
 
 _OF_MASKS: Final = re.compile(
     r"(?<![a-z])(?:masks?|ground[_ -]?truths?|gts?|segmentations?|segs?|annotations?|annots?|labels?|targets?|manual|"
@@ -122,10 +123,11 @@ def refuse_versions(below: Sequence[bytes], paths: Sequence[bytes], names_in: Na
     places = [typed_path(os.fsdecode(_above(paths[found[top][inner]], len(inner)))) for top in tops]
     commands = "".join(f"\n  {call.reading([one])}" for one in places)
     file = f"{printable('/'.join(inner))}/{printable_path(min(both))}"
+    other = f"\nor, where they hold other pictures, as of patients: {Set('input.layout', 'inner_label')}"
+    other = "" if are_pairs({os.fsencode(one[-1]) for one in classes}) else other
     raise UsageError(
         f"it is unclear what the folders mean: {first_names(tops, _SHOWN)} hold folders of the same names, with files "
-        f"of the same names ({file}), as versions of the same pictures do; choose one{commands}\n"
-        f"or, where they hold other pictures, as of patients: {Set('input.layout', 'inner_label')}"
+        f"of the same names ({file}), as versions of the same pictures do; choose one{commands}{other}"
     )
 
 

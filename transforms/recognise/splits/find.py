@@ -375,6 +375,7 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     if mixed.choices:
         paths = how.pictures or seen.typed
         return _choice(mixed.what, *((what, _command(how, paths, *options)) for what, options in mixed.choices))
+    mixed = mixed if mixed.level is not None else replace(mixed, splits=_of_one_table(seen, mixed.splits))
     by_split = defaultdict[str, list[str]](list)
     for split, file in zip(mixed.splits, seen.files, strict=True):
         if split is not None:
@@ -425,6 +426,20 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices, said=_by_each_name(seen, by_split, how, *union))
+
+
+def _of_one_table(seen: Seen, splits: Sequence[str | None]) -> Sequence[str | None]:
+    """Return splits without those of other tables: collection_dev.csv, beside a dev.csv of other columns."""
+    files = {at: file for at, (file, split) in enumerate(zip(seen.files, splits, strict=True)) if split}
+    if len(files) > MOST_COMMANDS * SHOWN or any(os.path.splitext(file)[1] not in _SIGNS for file in files.values()):
+        return splits
+    heads = {at: beginning_of(file, _HEAD).split(b"\n")[0].strip() for at, file in files.items()}
+    plain = defaultdict[str | None, set[bytes]](set)
+    for at, file in files.items():
+        if (word := word_in_name(os.path.basename(file))) and not word.rest:
+            plain[splits[at]].add(heads[at])
+    others = {at for at in files if plain[splits[at]] and heads[at] not in plain[splits[at]]}
+    return [None if at in others else split for at, split in enumerate(splits)]
 
 
 def _tables_by_name(by_split: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

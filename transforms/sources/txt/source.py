@@ -52,6 +52,7 @@ _RULED: Final = re.compile(rb"-+(?: +-+)+\s*")
 """The line between a header and rows that sqlite3 and psql align."""
 
 _AS_CSV: Final = Set("input.format", "csv")
+_AS_LINES: Final = Set("input.format", "jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,27 @@ class TextSource(FileSource):
                 raise SourceError(
                     name, f"not UTF-8, and {look.what}; to read it so: {self._read_as(listing, *look.options)}"
                 )
-        reading = self.settings.call.afterwards.reading
-        each = [
-            look.told(names[0], partial(self._read_as, listing) if len(looks) == 1 else partial(reading, names))
-            for look, names in looks.items()
-            if look is not None
-        ]
-        return tuple(each)
+        each = zip(looks.items(), self._commands([*looks.values()], listing), strict=True)
+        return tuple(look.told(names[0], read_as) for (look, names), read_as in each if look is not None)
+
+    def _commands(self, tables: Sequence[Sequence[str]], listing: Listing) -> Iterator[Callable[..., object]]:
+        """Yield what gives the command that reads each table otherwise, of several into a dataset of its own.
+
+        Of many files the first ones were looked at: a folder of theirs is read whole.
+        """
+        if len(tables) == 1:
+            yield partial(self._read_as, listing)
+            return
+        call, many = self.settings.call.afterwards, len(listing.entries) > _MOST_FILES
+        folders = [{*map(os.path.dirname, names)} for names in tables]
+        stems = [os.path.splitext(names[0])[0] for names in tables]
+        for names, own, stem in zip(tables, folders, stems, strict=True):
+            alone = many and len(names) > 1 and sum(not own.isdisjoint(one) for one in folders) == 1
+            paths = [os.path.join(folder, "*.txt") for folder in sorted(own)] if alone else names
+            table = os.path.basename(os.path.dirname(stem) if alone else stem)
+            clear = [*map(os.path.basename, stems)].count(table) < 2
+            table = re.sub(r"[^\w.-]+", "-", table if clear else stem).strip("-.")
+            yield partial((call if call.command == "append" else call.apart(table)).reading, paths)
 
     def _read_as(self, listing: Listing, *options: Add) -> Add:
         """Return the options that read the files otherwise, or the whole command where a folder was given."""
@@ -166,13 +181,17 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None, encoding: Call
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the first lines of a file look like, and the options that read it so; `width` cells are in each line."""
+    """What the first lines of a file look like, and the options that read it so; `width` cells are in each line.
+
+    Files of one table have one `header`.
+    """
 
     what: str
     options: tuple[Add, ...] = ()
     width: int = 0
     doubt: str = "if it is one"
     is_utf8: bool = True
+    header: bytes = b""
 
     @property
     def is_table(self) -> bool:
@@ -198,7 +217,8 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
         signs, named, width = found_table
         quotes = [Set("input.quote", None)] if signs == _PLAIN_QUOTES else []
         options = (csv, *([] if named else [Add("--no-header")]), *quotes)
-        return _Look(f"{like} with {signs}", options, width, is_utf8=is_utf8(b"\n".join(lines)))
+        header = bytes(rows[0]) if named else b""
+        return _Look(f"{like} with {signs}", options, width, is_utf8=is_utf8(b"\n".join(lines)), header=header)
     short = _table_between([b"\t" + rows[0], *rows[1:]]) if len(rows) >= _FEWEST else None
     if short is not None and short[0] == _SIGNS[b"\t"]:  # R names no column of row names
         return _Look(f"{like} of R with tabs", (csv, Set("input.row_names", "row")), short[2])
@@ -219,7 +239,7 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
     if aligned is not None and aligned.numbers and not same and not any(map(_KEYED.search, lines)):
         return _Look(f"{like} that blanks align", (csv, aligned.keys))
     if lines[0].startswith(b"{") and _is_json(lines[0]):
-        return _Look("the first one is a JSON object", (Set("input.format", "jsonl"),), doubt="if all are")
+        return _Look("the first one is a JSON object", (_AS_LINES,), doubt="if all are")
     return None
 
 
