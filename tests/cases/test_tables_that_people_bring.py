@@ -176,7 +176,7 @@ def test_an_n_beside_the_null_of_databases_is_not_said_to_be_null(shardmill: Sha
     assert (screen.code, "to read null" in screen.out) == (0, False)
 
 
-def test_escapes_of_a_dump_are_read_by_the_key_that_is_said_and_other_backslashes_are_text(
+def test_escapes_of_a_dump_are_read_by_the_key_that_is_said_and_others_are_text(
     shardmill: Shardmill,
 ) -> None:
     make({"a.tsv": "id\tnote\n1\ttwo\\nlines\n2\t\\N\n"})
