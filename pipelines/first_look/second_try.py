@@ -144,12 +144,12 @@ def with_command(ended: Ended, typed: Typed) -> Ended:
     """
     if isinstance(ended, Submitted) or not typed.is_here:
         return ended
-    keys = _keys_in([*ended.detected, *(one for one in ended.warnings if _OF_HEADER.search(one))])
+    keys = _keys_in(_below_titles(ended.detected, ended.warnings))
     of_files = {key: value for key, value in keys.items() if key in _KEYS_OF_FILES}
     lines, kept = tuple[str, ...](), ended.detected
     if of_files:
         keys, lines = _of_files(of_files, typed)
-        kept = tuple(one for one in kept if not one.startswith("column")) if lines else kept
+        kept = tuple(one for one in kept if not one.startswith(("column", "row "))) if lines else kept
     elif len([one for one in kept if _keys_in([one])]) > 1:
         keys = _tried(keys, typed)
     else:  # one line has all of them
@@ -176,7 +176,7 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             proposed = lines_of_proposals(prepared.source, first, named, _MOST_LINES, tried, mixed=texts)
             notes = [one for one in survey.detected if _STAYS in one or _keys_in([one])]
             lines = with_proposals(notes, proposed)
-            more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
+            more = _keys_in(_below_titles(lines, survey.warnings))
         except ShardmillError as error:
             lines, stops = tuple(str(error).splitlines()), True
             more = _keys_in(lines, of_stop=True)
@@ -192,6 +192,14 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
         keys = _joined(keys, new or more)
         before += [line for line in lines if (new or more).keys() & _keys_in([line], of_stop=stops).keys()]
     return {}, ()
+
+
+def _below_titles(lines: Sequence[str], warnings: Iterable[str]) -> list[str]:
+    """Return lines and warnings that propose keys: below a title the first rows are others, and so are their units."""
+    of_header = [one for one in warnings if _OF_HEADER.search(one)]
+    if "input.skip_lines" in _keys_in(of_header):
+        lines = [one for one in lines if "input.skip_lines" not in _keys_in([one])]
+    return [*lines, *of_header]
 
 
 def _has_name_as_null(line: str) -> bool:

@@ -101,6 +101,20 @@ SENSOR = Export(
     {"at": dt.datetime(2025, 3, 31, 15, 30, tzinfo=UTC), "temp": None, "day": DAY},
     1,
 )
+METEO = Export(
+    "meteo.csv",
+    [
+        "# Station : Col du Galibier;;;",
+        "# Fuseau : Europe/Paris;;;",
+        "Horodatage;Température;Humidité;Porte ouverte",
+        "jj/mm/aaaa hh:mm;°C;%;oui/non",
+        *(
+            f"{day} 22:10;{n if n % 7 else -999},5;{n + 30};{'oui' if n % 2 else 'non'}"
+            for n, day in enumerate(days("%d/%m/%Y"))
+        ),
+    ],
+    {"Horodatage": dt.datetime(2025, 4, 1, 22, 10), "Humidité": 30, "Porte ouverte": False},
+)
 W3C = Export(
     "u_ex250301.log",
     [
@@ -226,6 +240,7 @@ EXPORTS = [
     SQLCMD,
     SPSS,
     SENSOR,
+    METEO,
     W3C,
     POSTGRES,
     JSON_LINES,

@@ -241,7 +241,8 @@ def first_and_more(files: Sequence[str]) -> str:
 
 def commented_headers(heads: Sequence[FileHead]) -> tuple[str, ...]:
     """Return that the sign of a comment before the header is no part of a name."""
-    found = [one for one in heads if one.cells and one.names and one.cells[0] == COMMENT + one.names[0]]
+    named = [one for one in heads if one.cells and one.names and one.cells[0] == COMMENT + one.names[0]]
+    found = [one for one in named if not any(_A_TITLE in warning for warning in one.warnings)]
     if not found:
         return ()
     files = first_and_more([one.name for one in found])
