@@ -341,7 +341,7 @@ def _units_of(proposed: Sequence[Proposal], looked: Looked, source: Source, plan
         if len(words) != 1 or len(names) == 1:
             return ""
     shown = first_names([f'"{printable(word)}"' for word in words], _SHOWN)
-    options = Add(Set("input.skip_lines", lines), Set("input.names", names))  # that row is the header, then
+    options = Add(Set("input.skip_lines", lines), Set("input.names", [*map(str.strip, names)]))  # else it is the header
     what = f"row 1 ({shown}) is text in columns of numbers or times, as units and types are"
     if len(words) == 1:
         what = f"row 1 has one value alone ({shown}), as the line has that names an index"

@@ -1,4 +1,4 @@
-"""Find the rows below a table, and amid it, that are the totals of others, and the condition that leaves them out."""
+"""Find the rows below a table, and amid it, that are totals or notes, and the condition that leaves them out."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def totals_of(source: Source, plan: Plan) -> Totals | None:
             kept = f"is_null({column}) or ({kept})" if None in above else kept
             options = Add(Set("input.where", kept))
         shown = ", ".join(f'"{printable(word)}"' for word in words)
-        what = f"below the other rows, as a total is ({place}); to leave it out"
+        kind = "total" if any(map(_TOTAL.match, words)) else "note"
+        what = f"below the other rows, as a {kind} is ({place}); to leave it out"
         line = f'column "{printable(name)}": {shown} is {what}: {options}'
         return Totals(name, words, line, bool(other) or not numbers)
     return None
@@ -112,7 +113,7 @@ def _before_totals(
     first = len(texts)
     for row in range(len(texts) - 1, max(len(texts) - 1 - _LAST_ROWS, -1), -1):
         text = texts[row]
-        if text is not None and _TOTAL.match(text) is None:
+        if text is not None and _TOTAL.match(text) is None and not _is_note(text, row, batch):
             break
         first = first if text is None else row
     above, words = texts[:first], [text for text in texts[first:] if text is not None]
@@ -123,6 +124,16 @@ def _before_totals(
     lacking = [column for column in batch.columns if not column[first].is_valid]
     empty = [row for row in amid if any(not column[row].is_valid for column in lacking)]
     return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words], empty
+
+
+def _is_note(text: str, row: int, batch: pa.RecordBatch) -> bool:
+    """Return whether a row of some columns has a sentence alone, as the source of a table is below it."""
+    is_alone = sum(column[row].is_valid for column in batch.columns) == 1
+    return is_alone and len(batch.columns) >= _FEWEST_COLUMNS and _SENTENCE.search(text) is not None
+
+
+_FEWEST_COLUMNS: Final = 3
+_SENTENCE: Final = re.compile(r"\w:\s|\w\s+\w+\s+\w|^\W*[*(©]")
 
 
 def _quoted(text: str) -> str:

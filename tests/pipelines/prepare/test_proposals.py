@@ -389,6 +389,7 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "날짜": (["2026. 11. 13. 오후 3:20:00", "2026. 11. 14. 오전 9:05:10"], dt.datetime(2026, 11, 13, 15, 20)),
     "mañana": (["1:40 p. m.", "10:41 a. m."], dt.time(13, 40)),
     "datum": (["5 maart 2024", "17 juli 2024"], dt.date(2024, 3, 5)),
+    "asctime": (["2024-01-31 10:00:00,123", "2024-02-01 11:00:00,004"], dt.datetime(2024, 1, 31, 10, 0, 0, 123000)),
     "Prüfdatum": (["05.Mrz.24", "20.Okt.23"], dt.date(2024, 3, 5)),
     "datum_kort": (["05-mrt-2024", "20-okt-2024"], dt.date(2024, 3, 5)),
     "Datum": (["15. M\u00e4rz 2024", "3. Okt. 2024", "1. Mai 2024"], dt.date(2024, 3, 15)),
@@ -459,18 +460,28 @@ def test_codes_are_no_numbers_and_codes_with_zeros_in_front_are_no_classes(
         ("id,n", ["1,1", "2,2", "3,"], "Total,3", [1, 2, 3]),
         ("nr,n,m,o,p", ["a,1,1,1,1", "Subtotal x,1,,,", "c,2,2,2,2"], "TOTAL,3,,,", ["a", "c"]),
         ("reg,d,n,b", ["N,d,1,x", "Subtotaal N,,1,", "Z,d,2,y"], "I alt,,3,", ["N", "Z"]),
+        ("Stadt,n,m", ["A,1,2", ",,", "B,3,4"], "Quelle: Amt für Statistik,,", ["A", "B"]),
         ("番号,n", [",1", "b,2"], "合計,3", [None, "b"]),
         ("번호,n", ["가,1", "나,2"], "합계,3", ["가", "나"]),
         ("Data,N.,n", ["03/01/2024,x,1", ",,", "04/01/2024,y,2"], "Totale,,3", ["03/01/2024", "04/01/2024"]),
     ],
-    ids=["text", "numbers", "amid the rows", "half of a row", "null", "Korean", "a column that only totals lack"],
+    ids=[
+        "text",
+        "numbers",
+        "amid the rows",
+        "half of a row",
+        "a note",
+        "null",
+        "Korean",
+        "a column that only totals lack",
+    ],
 )
-def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summary(
+def test_the_rows_of_totals_and_notes_below_a_table_are_left_out_by_the_option_of_the_summary(
     header: str, above: list[str], last: str, kept: list[Any], shardmill: Shardmill
 ) -> None:
     Path("a.csv").write_text("\n".join([header, *above, last, ""]))
     screen = shardmill("convert", "a.csv", "-o", "out").out
-    found = re.findall(r"as a total is \((?:from row (\d+) on|in rows 2, 4)\); to leave it out: (.*)", screen)
+    found = re.findall(r"as a (?:total|note) is \((?:from row (\d+) on|in rows 2, 4)\); to leave it out: (.*)", screen)
     assert found, screen
     assert found[0][0] in ("", str(len(above) + 1))
     done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *shlex.split(found[0][1]))

@@ -265,7 +265,7 @@ class CsvSource(TableSource):
             partial(_given_to_pandas, options),
             splits if all(splits) else (),
         )
-        skipped = Add(Set("input.skip_lines", lines), Set("input.names", names))
+        skipped = Add(Set("input.skip_lines", lines), Set("input.names", [*map(str.strip, names)]))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
             *obstacle_notes(

@@ -531,9 +531,9 @@ _TIMES: Final = (
 )  # fmt: skip
 _WHOLE: Final = (
     "%d/%b/%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p", "%d-%b-%y %I.%M.%S %p",
-    "%d-%b-%Y %I.%M.%S.%f %p",
+    "%d-%b-%Y %I.%M.%S.%f %p", "%Y-%m-%d %H:%M:%S,%f",
 )  # fmt: skip
-"""Times of web servers, of SAS (`DATETIME.`), and of Oracle."""
+"""Times of web servers, of SAS (`DATETIME.`), of Oracle, and of Python's logs."""
 
 _MOST_FORMS: Final = 4
 
