@@ -110,7 +110,7 @@ _UNLESS: Final = re.compile(
 _IN_DOUBT: Final = re.compile(r"if the first lines? (?:is|are) data[^;]*\Z")
 _OF_FIRST_ROW: Final = re.compile(r'"([^"]*)" \(row 1\)')
 
-_OF_HEADER: Final = re.compile("looks like a title|has spaces around it")
+_OF_HEADER: Final = re.compile("looks like a title|has two rows|has spaces around it")
 _STAYS: Final = " text: all are numbers but "
 _IN_ONE: Final = "all of this in one command: "
 _MOST_STOPS: Final = 16

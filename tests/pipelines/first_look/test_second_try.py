@@ -115,6 +115,17 @@ METEO = Export(
     ],
     {"Horodatage": dt.datetime(2025, 4, 1, 22, 10), "Humidité": 30, "Porte ouverte": False},
 )
+MERGED = Export(
+    "quartale.csv",
+    [
+        "Bericht 2025;;;;",
+        "Region;Q1;;Q2;",
+        ";Menge;Umsatz;Menge;Umsatz",
+        *(f"R{n};{n};{n},5;{n + 1};{n},25" for n in range(ROWS)),
+        "Summe;9;9,5;9;9,5",
+    ],
+    {"Region": "R0", "Q1 Menge": 0, "Q1 Umsatz": 0.5, "Q2 Menge": 1, "Q2 Umsatz": 0.25},
+)
 W3C = Export(
     "u_ex250301.log",
     [
@@ -241,6 +252,7 @@ EXPORTS = [
     SPSS,
     SENSOR,
     METEO,
+    MERGED,
     W3C,
     POSTGRES,
     JSON_LINES,

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, pairwise, zip_longest
+from itertools import accumulate, combinations, islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -61,6 +61,7 @@ _NULL_NAMES: Final = frozenset((
 _FIGURES: Final = re.compile(r"[+-]?[0-9]+[.:/-][0-9]|[+-]?(?!(?:18|19|20)[0-9]{2}$)[0-9]{3,}$")
 _LINE_CELLS: Final = 20
 _COMMENTED: Final = 20
+_FEWEST_NAMES: Final = 2
 _TITLES: Final = 20
 _COMMENT_SIGNS: Final = tuple("|#%;!*@")
 _NARROW: Final = 2
@@ -124,6 +125,11 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits, call: Ca
     if not options.header:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options.delimiter))
+    may_be_merged = options.header and options.names is None and "" in cells[1:]
+    if may_be_merged and (both := names_of_two_rows(entry, options, limits, cells)):
+        joined = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", both))
+        warning = f"{entry.name}: the header has two rows, as merged cells make it; to read both: {joined}"
+        return FileHead(entry.name, form, names, data, (*warnings, warning), cells, skipped, sep)
     is_title = options.header and len(cells) > 1 and (not any(cells[1:]) or 2 * sum(map(bool, cells)) < len(cells))
     if is_title and (lines := title_lines(entry, options, limits, len(cells))):
         fix = f"{_A_TITLE}; to begin with the header: {Set('input.skip_lines', lines)}"
@@ -263,6 +269,25 @@ def commented_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits) ->
     return 0
 
 
+def names_of_two_rows(entry: SourceEntry, options: CsvInput, limits: CsvLimits, cells: Sequence[str]) -> list[str]:
+    """Return the names that two rows give together, "Q1 units" of "Q1" and "units"; none where the second is data.
+
+    The first has cells that were merged with the one before, and below the second there are numbers.
+    """
+    if len(cells) - cells.count("") < _FEWEST_NAMES or "" not in cells[1:]:
+        return []
+    lines = [{"header": False, "names": None, "skip_lines": options.skip_lines + more} for more in (1, 2)]
+    below, first = (read_head(entry, options.model_copy(update=line), limits).cells for line in lines)
+    if not len(below) == len(cells) == len(first) or not all(_is_name(one) for one in below if one):
+        return []
+    upper: Iterator[str] = accumulate(cells, lambda before, cell: cell or before)
+    names = [f"{one} {name}".strip() for one, name in zip(upper, below, strict=True)]
+    inner = [*filter(None, below)]
+    is_second = all(map(any, zip(cells, below, strict=True))) and len({*inner}) < len(inner)
+    is_second &= len({*names}) == len(names)
+    return names if is_second and any(_number(cell) is not None for cell in first) else []
+
+
 def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least: int) -> int:
     """Return how many lines are to be skipped for a header with so many columns at least; 0 where there is none."""
     for lines in range(options.skip_lines + 1, options.skip_lines + _TITLES):
@@ -271,6 +296,8 @@ def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least:
         names = cells[:-1] if cells and not cells[-1] else cells
         if not cells:
             return 0
+        if len(cells) >= least and names_of_two_rows(entry, line, limits, cells):
+            return lines
         below = read_head(entry, line.model_copy(update={"skip_lines": lines + 1}), limits).cells
         if len(cells) >= least and "" not in names and (not below or len(below) == len(cells)):
             return lines if all(map(_is_name, names)) else 0
