@@ -291,17 +291,18 @@ def shared_type(one: pa.DataType, other: pa.DataType, texts: list[tuple[str, ...
     if {one, other} == {pa.int64(), pa.float64()}:
         return pa.float64()
     if is_list(one) and is_list(other):
-        return pa.list_(shared_type(one.value_type, other.value_type, texts))
+        inner = texts if pa.types.is_struct(one.value_type) else None  # numbers of classes beside names of them
+        return pa.list_(shared_type(one.value_type, other.value_type, inner))
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         members = {field.name: field.type for field in one}
         for field in other:
-            inner = None if texts is None else list[tuple[str, ...]]()
+            within = None if texts is None else list[tuple[str, ...]]()
             try:
-                members[field.name] = shared_type(members.get(field.name, pa.null()), field.type, inner)
+                members[field.name] = shared_type(members.get(field.name, pa.null()), field.type, within)
             except MixedTypes as error:
                 raise error.of(field.name) from error
             if texts is not None:
-                texts += [(field.name, *path) for path in inner or ()]
+                texts += [(field.name, *path) for path in within or ()]
         return pa.struct([pa.field(name, kind) for name, kind in members.items()])
     if texts is not None and not one.num_fields and not other.num_fields:
         texts.append(())
