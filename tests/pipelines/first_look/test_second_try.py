@@ -126,6 +126,31 @@ MERGED = Export(
     ],
     {"Region": "R0", "Q1 Menge": 0, "Q1 Umsatz": 0.5, "Q2 Menge": 1, "Q2 Umsatz": 0.25},
 )
+HOURS = Export(
+    "vykaz.csv",
+    [
+        "Výkaz hodin;;",
+        "Jméno;Středisko;Datum;Mzda;Přesčas",
+        *(f"Petr;0{n:02};{day};1\xa0{n:03},50 Kč;{('ANO', 'NE')[n % 2]}" for n, day in enumerate(days("%d. %m. %Y"))),
+        "Celkem;;;54\xa0321,00 Kč;",
+        "",
+        "Vytvořeno: 2. 11. 2025 v Excelu;;;;",
+    ],
+    {"Středisko": "000", "Datum": DAY, "Mzda": 1000.5, "Přesčas": True},
+    1,
+    "cp1250",
+)
+QUOTED = Export(
+    "releves.txt",
+    [
+        '"site" "date" "n" "who"',
+        *(
+            f'"{n + 1}" "Étang Vert" "{day}" {n if n % 3 else "NA"} "M. \\"Bob\\" {n}"'
+            for n, day in enumerate(days("%Y-%m-%d"))
+        ),
+    ],
+    {"site": "Étang Vert", "date": DAY, "n": None, "who": 'M. "Bob" 0'},
+)
 W3C = Export(
     "u_ex250301.log",
     [
@@ -253,6 +278,8 @@ EXPORTS = [
     SENSOR,
     METEO,
     MERGED,
+    HOURS,
+    QUOTED,
     W3C,
     POSTGRES,
     JSON_LINES,

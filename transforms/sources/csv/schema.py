@@ -248,9 +248,11 @@ def refuse_wide_files(
         names = piece.columns
         rows = sum(found.rows for _, found in pairs)
         too_wide = sum(found.too_wide for _, found in pairs)
-        title = partial(titles, piece.entry, 2 * len(names))
-        is_comment = heads[piece.entry].cells[0].startswith("#")
-        if max(rows / 2, 2) <= too_wide < rows and (is_comment or not names[0].startswith("#")) and (lines := title()):
+        cells = heads[piece.entry].cells
+        is_comment, is_title = cells[0].startswith("#"), len(cells) > 1 and not any(cells[1:])
+        title = partial(titles, piece.entry, len(names) + 1 if is_title else 2 * len(names))
+        is_header = names[0].startswith("#") and not is_comment
+        if max(rows / 2, 2) <= too_wide < rows + is_title and not is_header and (lines := title()):
             what = _FIRST_LINE[is_comment]
             fix = Set("input.comment", "#") if is_comment else Set("input.skip_lines", lines)
             raise SourceError(

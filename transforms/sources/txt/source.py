@@ -232,8 +232,8 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
     if told := split_times(text, SampleOptions()):
         return _Look(f"the file is {told}")
     aligned = aligned_columns(text, SampleOptions())
-    if aligned is None and '\\"' in text and aligned_columns(text, SampleOptions(escape="\\")) is not None:
-        return _Look(f'{like} of R, with \\" for a quote; write it with "" for it, in R by qmethod = "double"')
+    if aligned is None and '\\"' in text and (escaped := aligned_columns(text, SampleOptions(escape="\\"))):
+        return _Look(f'{like} of R, with \\" for a quote', (csv, escaped.keys, Set("input.escape", "\\")))
     words = zip(*map(bytes.split, lines), strict=False)
     same = any(len({*column}) == 1 and not _NUMBER.fullmatch(column[0]) for column in words)
     if aligned is not None and aligned.numbers and not same and not any(map(_KEYED.search, lines)):
