@@ -652,7 +652,8 @@ def _is_unit(sign: str) -> bool:
     return sign in _UNIT_SIGNS or sign.rstrip("²³").isalpha() or (len(sign) == 1 and category(sign) == "Sc")
 
 
-_UNIT_SIGNS: Final = "%\uff05°℃℉/\\;"
+_UNIT_SIGNS: Final = "%\uff05\u2030°℃℉/\\;" + "".join(map(chr, range(0x3380, 0x33E0)))
+"""Among them the units of one sign of Japanese, such as that of square metres."""
 
 
 def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
