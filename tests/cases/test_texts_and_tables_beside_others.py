@@ -663,3 +663,10 @@ def test_numbers_in_front_of_names_may_be_classes_where_there_are_splits(shardmi
     assert shardmill(*shlex.split(told[2])).code == 0
     rows = [row for split in open_dataset("out").splits for row in open_dataset("out")[split]]
     assert all(row["image/filename"].startswith(str(row["class"])) for row in rows)
+
+
+def test_a_table_names_the_pictures_in_the_folder_beside_it(shardmill: Shardmill) -> None:
+    put({f"d/cam{n}/data/{at}.png": "" for n in range(2) for at in (1, 2)})
+    put({f"d/cam{n}/data.csv": "at,filename\n1,1.png\n2,2.png\n" for n in range(2)})
+    told = re.findall(r"(cam.)/data.csv .*files_root=d/(cam.)/data", shardmill("convert", "d", "-o", "out").err)
+    assert told == [("cam0", "cam0"), ("cam1", "cam1")]

@@ -337,7 +337,7 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     """Return the column whose value in the first row is a file, the folder of the path, and the suffix it lacks.
 
     Of several folders of pictures that hold such a file, it is that of the table's own name, or of the split in it:
-    train/ for train.csv and train_labels.csv.
+    train/ for train.csv and train_labels.csv; or one beside the table, as cam1/data for cam1/data.csv.
     """
     rows = rows_in(path)[:2]
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
@@ -356,6 +356,8 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
             found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
             names = [(one, os.path.basename(one)) for one in found]
             own = [one for one, name in names if name == stem or _are_of_one(split, split_of_folder(name))]
+            beside = [one for one in own or found if os.path.dirname(one) == os.path.dirname(os.fsdecode(path))]
+            own = beside if len(beside) == 1 else own
             if own or len(found) == 1:
                 return column, (own or found)[0], suffix
     return None
