@@ -186,6 +186,8 @@ def test_escapes_of_a_dump_are_read_by_the_key_that_is_said_and_others_are_text(
     assert [row["note"] for row in rows_of("out")] == ["two\\nlines", None]
     assert shardmill(*command, "--set", found[1], "--overwrite").code == 0
     assert [row["note"] for row in rows_of("out")] == ["two\nlines", None]
+    make({"a.tsv": "id\tnote\n1\tD\\'Or\n2\t\\N\n"})
+    assert "to read the text itself: --set schema.columns.note.escapes=true" in shardmill(*command, "--overwrite").out
     make({"a.tsv": "id\tnote\n1\tC:\\\\new\n2\ttab\\there\n"})
     assert "dumps of databases write line breaks" in shardmill("convert", "a.tsv", "-o", "batch").out, "without a null"
     make({"a.tsv": "id\tnote\tformula\n1\tC:\\new\t\\theta\n2\t\\t\t\\frac{1}{2}\n"})

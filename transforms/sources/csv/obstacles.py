@@ -373,9 +373,13 @@ def look_at_bools(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     return Look(BOOLS, f'"{printable(others[0])}" ({place(row)})', others[0].decode("latin-1"))
 
 
-def look_at_escapes(column: pa.Array, place: Callable[[int], str]) -> Look | None:
-    """Return the first cell with a line break, a tab or a backslash as databases write it: no other has a backslash."""
-    rows = np.flatnonzero(true_mask(pc.match_substring_regex(column, r"\\[nrt\\]")))
+def look_at_escapes(column: pa.Array, place: Callable[[int], str], *, quotes: bool) -> Look | None:
+    """Return the first cell with a line break, a tab or a backslash as databases write it: no other has a backslash.
+
+    In a dump, as its nulls show, `quotes` have one too.
+    """
+    signs = r"\\[nrt\\'\"]" if quotes else r"\\[nrt\\]"
+    rows = np.flatnonzero(true_mask(pc.match_substring_regex(column, signs)))
     if not len(rows) or pc.any(pc.match_substring_regex(column, _OTHER_BACKSLASH)).as_py():
         return None
     row = int(rows[0])

@@ -409,7 +409,7 @@ def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
     look = look or look_at_bools(column, place)
     of_dumps = origin.dialect.delimiter == ord("\t") or NULL_OF_DUMPS in origin.chunk.text
     if look is None and of_dumps and origin.dialect.escape is None and b"\\" in origin.chunk.text:
-        look = look_at_escapes(column, place)
+        look = look_at_escapes(column, place, quotes=NULL_OF_DUMPS in origin.chunk.text)
     if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
         look = look_at_nulls(column, place)
         if look is None and origin.dialect.escape is not None:

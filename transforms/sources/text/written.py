@@ -462,7 +462,7 @@ def _in_english(cell: str, form: str) -> str:
     """Return a cell as strptime reads it: months and halves of the day in English, Z for UTC, no Japanese era."""
     for half, words in _HALVES.items() if "%p" in form else ():
         cell = re.sub(words, half, cell)
-    cell = re.sub("(UTC|GMT)$", "Z", cell) if "%z" in form else cell
+    cell = _ZONE.sub(lambda zone: _ZONES[zone[0]], cell) if "%z" in form else cell
     cell = _ERA.sub(lambda era: f"{_ERAS[era[1]] + int(era[2].replace('元', '1'))}年", cell) if "年" in form else cell
     for names, part in zip(_months(), ("%B", "%b"), strict=True):
         for found in _LETTERS.finditer(cell) if part in form else ():
@@ -697,7 +697,14 @@ def _signs_of_form(form: str) -> str:
 
 
 _LONGEST_MOMENT: Final = 60
-OFFSET: Final = re.compile(r"(?<=[0-9])\s?(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})\Z")
+_ZONES: Final = {
+    "UTC": "Z", "GMT": "Z", "WET": "Z", "WEST": "+0100", "CET": "+0100", "MEZ": "+0100", "CEST": "+0200",
+    "MESZ": "+0200", "EET": "+0200", "EEST": "+0300", "MSK": "+0300", "JST": "+0900", "KST": "+0900",
+}  # fmt: skip
+"""Names of zones that mean one offset all over the world, as that of India does not."""
+
+_ZONE: Final = re.compile(rf"(?:{'|'.join(_ZONES)})\Z")
+OFFSET: Final = re.compile(rf"(?<=[0-9])\s?(?:Z|{'|'.join(_ZONES)}|[+-][0-9]{{2}}:?[0-9]{{2}})\Z")
 """The offset from UTC behind a time."""
 
 
