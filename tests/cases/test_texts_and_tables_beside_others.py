@@ -670,3 +670,20 @@ def test_a_table_names_the_pictures_in_the_folder_beside_it(shardmill: Shardmill
     put({f"d/cam{n}/data.csv": "at,filename\n1,1.png\n2,2.png\n" for n in range(2)})
     told = re.findall(r"(cam.)/data.csv .*files_root=d/(cam.)/data", shardmill("convert", "d", "-o", "out").err)
     assert told == [("cam0", "cam0"), ("cam1", "cam1")]
+
+
+def test_annotations_of_cvat_in_the_only_folder_of_an_archive_are_refused_with_what_is_lost(
+    shardmill: Shardmill,
+) -> None:
+    pictures = {f"d/export/images/{split}/{n}.png": "" for split in ("Train", "Validation") for n in range(2)}
+    xml = (
+        '<annotations><version>1.1</version><image name="0.png"><tag label="a"/><box label="b"/></image></annotations>'
+    )
+    put(pictures | {"d/export/annotations.xml": xml})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert (
+        "d/export/annotations.xml: annotations of CVAT for images, which are not read; all but tags, points" in stop.err
+    )
+    (command,) = re.findall(r"the pictures alone, without the splits of their folders: shardmill (.*)", stop.err)
+    assert shardmill(*shlex.split(command)).code == 0
+    assert len(open_dataset("out")["train"]) == 4

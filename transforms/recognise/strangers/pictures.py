@@ -26,7 +26,7 @@ from typing import Any, Final
 from ...errors import InputError
 from ...format.wording.hints import Foreign, Set
 from ...inputs.contract.selection import Call, shown_path, typed_path
-from ...inputs.files.file_names import is_other_file
+from ...inputs.files.file_names import is_other_file, why_skipped
 from ...inputs.files.listing import beginning_of, unpacked
 from ..evidence.names import split_in_words
 from ..pictures.box_layouts import files_below, files_in, folders_in, folders_of_splits, root_of
@@ -40,7 +40,7 @@ def refuse_datumaro(seen: Seen) -> None:
         what = "is an export of Datumaro to Arrow, whose annotations are in bytes of its own"
         made, line = _by_datumaro(os.path.dirname(seen.files[0]), "arrow", "coco")
         how = f"{Foreign('python', '-c', line)} && {seen.call.reading([made])}"
-        raise InputError(f"{shown_path(seen.files[0])}: {what}; {_BUT} with Datumaro: {how}{MEANT}")
+        raise InputError(f"{shown_path(seen.files[0])}: {what}; all but {_BUT} with Datumaro: {how}{MEANT}")
 
 
 _OF_DATUMARO: Final = b"signature:datumaro_arrow"
@@ -51,8 +51,8 @@ _OF_DATUMARO: Final = b"signature:datumaro_arrow"
 
 _SET_HEAD: Final = 1 << 18
 _TABLE: Final = "read both from a table, metadata.csv with the columns file_name and mask_file_name"
-_BUT: Final = "all but points, lines and cuboids"
 _EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
+_BUT: Final = "points, lines and cuboids"
 _CREATE_ML: Final = "CreateML"
 _SEGMENTS: Final = "Segment Anything"
 _LABELME: Final = "labelme"
@@ -127,7 +127,9 @@ _FORMS: Final = (
 
 def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> None:
     """Raises `InputError` where a folder of pictures has annotations of a form that is not read."""
-    root = root_of(given, paths, base)
+    top = root_of(given, paths, base)
+    root = _only_folder(top)
+    typed = paths[0] if root == top else os.path.join(paths[0], os.path.relpath(root, top))
     places = folders_of_splits(root) if root else []
     splits = [*places[1:], *folders_of_splits(os.path.join(root, "images"))[1:]] if root else []
 
@@ -142,7 +144,7 @@ def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str,
         for place in splits if form.in_splits else [*places, *inner] if form.each else places:
             heads = dict(_heads_of(form, place, files_of))
             if heads:
-                raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads, call))
+                raise InputError(_what_to_do(form, typed, root if form.exact else place, root, heads, call))
 
 
 def _heads_of(form: _Form, place: str, files_of: Callable[[str], list[str]]) -> Iterator[tuple[str, bytes]]:
@@ -284,6 +286,22 @@ def _by_datumaro(root: str, importer: str, kind: str) -> tuple[str, str]:
     )
 
 
+def _only_folder(root: str) -> str:
+    """Return the folder below that holds all that a folder holds, as an archive has one of its own name."""
+    for _ in range(_MOST_LEVELS if root else 0):
+        with os.scandir(root) as entries:
+            shown = (one for one in entries if why_skipped(os.fsencode(one.name)) is None)
+            first, second = next(shown, None), next(shown, None)
+        if first is None or second is not None or not first.is_dir() or first.name in _ALL_PICTURES:
+            break
+        root = first.path
+    return root
+
+
+_MOST_LEVELS: Final = 3
+_ALL_PICTURES: Final = ("images", "JPEGImages")
+
+
 _ROTATED: Final = re.compile(rb' rotation="|"rotation"\s*:\s*-?(?:[1-9]|0\.0*[1-9])')
 
 
@@ -295,7 +313,7 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
     if form.importer not in ("", *_TO_COCO) and imported == root:
         kind = "classes" if has_classes and not has_boxes else "coco"
         made, line = _by_datumaro(root, form.importer, kind)
-        left = f"{_BUT} " if form.boxes and kind == "coco" else ""
+        left = f"all but {'tags, ' * has_classes}{_BUT} " if form.boxes and kind == "coco" else ""
         how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {call.reading([made], *clip)}"
     if form.importer in _TO_COCO:
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
@@ -310,7 +328,9 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
     by_folders = _in_splits_alone(root)
     flat = [Set("input.layout", "flat"), Set("input.splits", "none")]
     means = [Set("input.layout", "split")] if by_folders else flat
-    without = ", without the splits of their folders" if len(folders_of_splits(root)) > 2 and not by_folders else ""
+    in_images = len(folders_of_splits(os.path.join(root, "images"))) > 2
+    in_splits = (in_images or len(folders_of_splits(root)) > 2) and not by_folders
+    without = ", without the splits of their folders" if in_splits else ""
     alone = call.reading([typed], Set("input.format", "images"), *means)
     also = "" if form.advice is _TABLE else f"; the pictures alone{without}: {alone}"  # masks are pictures too
     places = [one for one in folders_of_splits(root)[1:] if os.path.dirname(one) == root.rstrip("/")]
