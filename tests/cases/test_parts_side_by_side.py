@@ -177,6 +177,7 @@ TRANSLATED = {
     "texts and their labels": ("d/train_text.txt", "d/train_labels.txt", "d/val_text.txt", "d/val_labels.txt"),
     "texts in folders of splits": ("d/train/seq.txt", "d/train/seq_tags.txt", "d/val/seq.txt", "d/val/seq_tags.txt"),
     "splits in both": ("d/train/x_train.txt", "d/train/x_act_train.txt", "d/val/x_val.txt", "d/val/x_act_val.txt"),
+    "languages in folders of splits": ("d/train/a.de", "d/train/a.en", "d/val/a.de", "d/val/a.en"),
     "sources and targets in front": ("d/src-train.txt", "d/tgt-train.txt", "d/src-val.txt", "d/tgt-val.txt"),
 }
 

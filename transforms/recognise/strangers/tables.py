@@ -348,6 +348,8 @@ def told_of_translations(files: Sequence[str], call: Call) -> str:
         data = call.of_data(f"({{'text': line.strip(), 'label': label}} {each})")
         return f"{shown}: their suffixes are classes of texts; in Python, a record for each line: {data}"
     words = {stem: split_in_words(os.path.basename(stem)) for stem in typed}
+    if not any(words.values()):  # train/seq.in and train/seq.out
+        words = {stem: split_in_words(os.path.basename(os.path.dirname(stem))) for stem in typed}
     counts = Counter(words.values())
     splits = {
         str(word if word and counts[word] == 1 else as_split(os.path.basename(stem))): typed[stem]
