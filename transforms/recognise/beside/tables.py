@@ -204,14 +204,14 @@ def _column_of_partition(path: bytes) -> str:
 
 def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[str, ...]:
     """Return what to say of columns whose first value is a file in the folder of their table, or a sound's stem."""
-    table, told = listing.entries[entry].path, []
+    table, told, has_stems = listing.entries[entry].path, [], batch.num_columns <= _MOST_STEMS
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        is_stem = is_text or pa.types.is_integer(column.type)
+        is_stem = is_text or (has_stems and pa.types.is_integer(column.type))
         if not is_stem or "/" in name or not len(column) or not listing.traits.in_files or is_object(table):
             continue
         value = column[0].cast(pa.large_binary()).as_py() or b"" if is_text else f"{column[0]}".encode()
-        ends = _SOUNDS if value and not os.path.splitext(value)[1] else ("",)
+        ends = _SOUNDS if has_stems and value and not os.path.splitext(value)[1] else ("",)
         path, end = next(
             ((path, end) for end in ends if (path := _beside_table(table, value + end.encode()))), (b"", "")
         )
@@ -231,6 +231,8 @@ def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[
 
 
 _SOUNDS: Final = (".wav", ".flac", ".mp3", ".ogg")
+_MOST_STEMS: Final = 64
+"""Columns of a table in which stems are looked for: each is a few looks at the disk."""
 
 
 def _beside_table(table: bytes, value: bytes) -> bytes:
