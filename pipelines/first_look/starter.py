@@ -150,7 +150,7 @@ def starter_text(
 ) -> str:
     """Return a config that reads `sources`, to be saved as the file `config`, with the values of flags in it.
 
-    Where the first lines are titles it is that of the table below them, and says so with the lines `above`.
+    Where the first lines are titles, the config reads the table below them, and its comment begins with `above`.
     """
     folder = os.path.dirname(os.path.abspath(config))
     name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())

@@ -175,8 +175,8 @@ class LeftOut:
         return self._seen - len(self.notable) - len(self.texts)
 
     def skip(self, kind: str, path: bytes = b"") -> None:
-        """Leave out something; of hidden files those that programs write beside pictures are kept for a warning."""
-        if path.endswith((b"/_annotations.coco.json", b"/_annotations.json")):  # which nobody hides
+        """Count what is left out; annotations that begin with `_` are kept for a warning, as nobody hides them."""
+        if path.endswith((b"/_annotations.coco.json", b"/_annotations.json")):
             self.skip_file(path)
             return
         self.counts[kind] += 1

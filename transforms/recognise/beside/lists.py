@@ -394,9 +394,9 @@ def texts_of_splits(around: Around) -> Iterator[str]:
     if around.form not in ("csv", "jsonl", "parquet") or any(around.splits):
         return
     texts = [os.fsdecode(one) for one in around.notable if one.endswith((b".txt", b".lst"))]
-    texts = [one for one in texts if split_in_words(os.path.basename(one))]
-    if len({split_in_words(os.path.basename(one)) for one in texts}) > 1:
-        shown = first_names([shown_path(one) for one in sorted(texts)], MOST)
+    splits = {one: split for one in texts if (split := split_in_words(os.path.basename(one)))}
+    if len({*splits.values()}) > 1:
+        shown = first_names([*map(shown_path, sorted(splits))], MOST)
         yield f"{shown} have names of splits, and are not read: all rows go to one split"
 
 

@@ -653,7 +653,7 @@ def _is_unit(sign: str) -> bool:
 
 
 _UNIT_SIGNS: Final = "%\uff05\u2030°℃℉/\\;" + "".join(map(chr, range(0x3380, 0x33E0)))
-"""Among them the units of one sign of Japanese, such as that of square metres."""
+"""The last 96 are units that Unicode has as one sign each, as Japanese texts write square metres."""
 
 
 def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
@@ -701,7 +701,7 @@ _ZONES: Final = {
     "UTC": "Z", "GMT": "Z", "WET": "Z", "WEST": "+0100", "CET": "+0100", "MEZ": "+0100", "CEST": "+0200",
     "MESZ": "+0200", "EET": "+0200", "EEST": "+0300", "MSK": "+0300", "JST": "+0900", "KST": "+0900",
 }  # fmt: skip
-"""Names of zones that mean one offset all over the world, as that of India does not."""
+"""Each name means one offset wherever it is used. The one that India and Israel share is left out."""
 
 _ZONE: Final = re.compile(rf"(?:{'|'.join(_ZONES)})\Z")
 OFFSET: Final = re.compile(rf"(?<=[0-9])\s?(?:Z|{'|'.join(_ZONES)}|[+-][0-9]{{2}}:?[0-9]{{2}})\Z")
